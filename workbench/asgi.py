@@ -20,6 +20,7 @@ from apps.core.http.health import Health  # noqa: E402
 from apps.core.http.proxies import behind  # noqa: E402
 from apps.core.http.refusal_cache import RefusalCacheMiddleware  # noqa: E402
 from apps.core.http.too_many_requests import too_many_requests  # noqa: E402
+from apps.gateway.application import Gateway  # noqa: E402
 from apps.llm.client import load_sdk  # noqa: E402
 from apps.runtime.handler import Handler  # noqa: E402
 from apps.runtime.thread_pool_middleware import (  # noqa: E402
@@ -32,7 +33,7 @@ load_sdk()
 disconnect_connection_signals()
 # What there is now stays: going through it to collect garbage would stop every answer for 120 ms.
 gc.freeze()
-limited = BodyLimitMiddleware(Handler(), settings.UPLOAD_LIMIT_BYTES)
+limited = BodyLimitMiddleware(Gateway(Handler()), settings.UPLOAD_LIMIT_BYTES)
 pooled = ThreadPoolMiddleware(
     limited, max_waiting=settings.LIMITS["requests"], refuse=too_many_requests
 )

@@ -250,6 +250,7 @@ LIMITS = env.figures(
         "questions": 50,
         "previews": 4,
         "predictions": 64,
+        "programs": 256,
         "looks": 4,
         "uploads": 4,
         "streams": 100,

@@ -1,0 +1,71 @@
+"""What the gateway itself refuses, in the shape of the API that was called."""
+
+import json
+import math
+from typing import Any
+
+from apps.core.errors import DomainError
+from apps.gateway.routes import Dialect
+from apps.llm import errors
+
+# The status of an error that the workbench found, where it is not 502.
+STATUS: dict[type[errors.LLMError], int] = {
+    errors.Busy: 429,
+    errors.Loading: 503,
+    errors.Unreachable: 503,
+    errors.UnknownModel: 404,
+    errors.Stalled: 504,
+    errors.PoolExhausted: 503,
+    errors.PromptTooLong: 400,
+    errors.InputTooLarge: 400,
+    errors.BadRequest: 400,
+}
+RETRY_SECONDS = 5
+_ANTHROPIC_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
+
+
+class GatewayError(DomainError):
+    """A request that the gateway does not send on. The message says what to do."""
+
+    def __init__(
+        self, status: int, code: str, detail: str, *, retry_after: float | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.code, self.retry_after = status, code, retry_after
+
+
+def from_model_server(error: errors.LLMError) -> GatewayError:
+    """Return what a program is told of a failed model server."""
+    status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 502)
+    wait = getattr(error, "retry_after", None)
+    if wait is None and error.transient and status in {429, 503}:
+        wait = RETRY_SECONDS
+    return GatewayError(status, error.code, str(error), retry_after=wait)
+
+
+def error_body(error: GatewayError, dialect: Dialect) -> bytes:
+    """Return the JSON of an error."""
+    body: dict[str, Any]
+    if dialect is Dialect.ANTHROPIC:
+        kind = _ANTHROPIC_TYPES.get(error.status, "api_error")
+        body = {"type": "error", "error": {"type": kind, "message": str(error)}}
+    else:
+        kind = "invalid_request_error" if error.status < 500 else "server_error"
+        said = {"message": str(error), "type": kind, "param": None, "code": error.code}
+        body = {"error": said}
+    return json.dumps(body, ensure_ascii=False).encode()
+
+
+def error_headers(error: GatewayError) -> list[tuple[bytes, bytes]]:
+    headers = [(b"content-type", b"application/json")]
+    if error.retry_after is not None:
+        headers.append((b"retry-after", str(math.ceil(error.retry_after)).encode()))
+    return headers

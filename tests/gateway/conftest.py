@@ -1,0 +1,43 @@
+"""Programs that ask the gateway as they would ask a model server."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+
+from apps.core.models import ApiKey
+from apps.gateway.application import Gateway
+
+
+async def page_not_found(scope: Any, receive: Any, send: Any) -> None:
+    """Stands where Django is."""
+    await send({"type": "http.response.start", "status": 404, "headers": []})
+    await send({"type": "http.response.body", "body": b"Django"})
+
+
+@pytest.fixture
+def gateway() -> Gateway:
+    return Gateway(page_not_found)
+
+
+@pytest.fixture
+async def token(alice: User) -> str:
+    _, token = await sync_to_async(ApiKey.issue)(user=alice, name="laptop")
+    return token
+
+
+@pytest.fixture
+async def program(
+    gateway: Gateway, token: str, loop_closed: None
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """alice's program, with her key."""
+    async with httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(app=gateway),
+        base_url="http://workbench",
+        headers={"Authorization": f"Bearer {token}"},
+        timeout=60,
+    ) as client:
+        yield client
