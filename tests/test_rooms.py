@@ -66,7 +66,7 @@ def test_no_import_is_excepted() -> None:
             [
                 *("llm/addresses.py", "llm/client.py"),
                 *("llm/transport/certificates.py", "llm/transport/connection.py"),
-                *("llm/response_reader.py", "llm/transport/sdk.py"),
+                *("llm/raw_answer.py", "llm/response_reader.py", "llm/transport/sdk.py"),
                 *(
                     "core/outgoing.py",
                     "chat/tools/fetching.py",
