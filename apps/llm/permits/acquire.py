@@ -16,8 +16,8 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from redis.exceptions import RedisError
 
@@ -76,23 +76,16 @@ async def permit(
         RedisError: Redis is away, in the lanes BATCH and IDLE. People's requests go all the same.
     """
     held = _new_permit(terms, lane, tokens=tokens, label=label, person=person, owner=owner)
-    task = asyncio.current_task()
-    assert task is not None
     holder = permit_holder()
     try:
         if lane is Lane.INTERACTIVE:
             await _acquire_for_person(holder, held, terms, on_wait, new_terms)
         else:
-            held.holder = task
+            held.holder = asyncio.current_task()
             await _acquire(holder, held, terms, lane, on_wait, new_terms)
-        cancelled_before = task.cancelling()
-        holder.register(held)
-        try:
+        with _revocable(held):
+            holder.register(held)
             yield held
-        except asyncio.CancelledError:
-            if held.revoked and task.uncancel() <= cancelled_before:
-                raise SlotTaken from None
-            raise
     finally:
         # Shielded: the slot is free again also when the holder was cancelled, by Stop for instance.
         await asyncio.shield(holder.release(held))
@@ -112,6 +105,20 @@ def _new_permit(
         "tokens": min(tokens, terms.pool) if terms.pool else tokens,
     }
     return Permit(uuid.uuid4().hex, terms.server_id, json.dumps(claim), person_name)
+
+
+@contextmanager
+def _revocable(held: Permit) -> Iterator[None]:
+    """Raise SlotTaken where the task was cancelled because a person takes the slot."""
+    task = asyncio.current_task()
+    assert task is not None
+    cancelled_before = task.cancelling()
+    try:
+        yield
+    except asyncio.CancelledError:
+        if held.revoked and task.uncancel() <= cancelled_before:
+            raise SlotTaken from None
+        raise
 
 
 async def _acquire_for_person(

@@ -62,13 +62,6 @@ async def hold_slot(
 
     Other arguments and errors: see `apps.llm.permits.permit`.
     """
-
-    async def new_terms() -> SlotTerms:
-        if latest is not None:
-            return slot_terms(latest(), model)
-        await _update(server)
-        return slot_terms(server, model)
-
     claim = permit(
         slot_terms(server, model),
         lane=lane,
@@ -77,18 +70,31 @@ async def hold_slot(
         person=person,
         owner=owner,
         on_wait=on_wait,
-        new_terms=new_terms,
+        new_terms=lambda: _new_terms(server, model, latest),
     )
-    async with claim as held:
-        try:
-            yield held
-        except errors.LLMError as error:
-            held.failed = True
-            # Before the slot is free again: the refused request counts among those in flight.
-            await _record_failure(server, error, model)
-            raise
+    # Failures are recorded before the slot is free again: a refused request counts among those in
+    # flight.
+    async with claim as held, _records_failure(server, model, held):
+        yield held
     if held.usage is not None and _is_due(server.pk):
         await record_answer(server)
+
+
+@asynccontextmanager
+async def _records_failure(server: Server, model: str, held: Permit) -> AsyncIterator[None]:
+    try:
+        yield
+    except errors.LLMError as error:
+        held.failed = True
+        await _record_failure(server, error, model)
+        raise
+
+
+async def _new_terms(server: Server, model: str, latest: Callable[[], Server] | None) -> SlotTerms:
+    if latest is not None:
+        return slot_terms(latest(), model)
+    await _update(server)
+    return slot_terms(server, model)
 
 
 async def _update(server: Server) -> None:
