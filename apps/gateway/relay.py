@@ -18,6 +18,7 @@ from apps.gateway.usage import TAIL_BYTES, usage_in
 from apps.llm import errors
 from apps.llm.client import RawAnswer, refused_answer
 from apps.llm.permits import Lane, ModelInUse, NoSlot, Permit, SlotTaken
+from apps.servers.models import Server
 from apps.servers.services import RetryPolicy, Target, hold_slot
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -64,13 +65,18 @@ class Answer:
             held.record_usage(usage)
 
 
-async def relay(request: ProgramRequest, key: ApiKey, answer: Answer) -> None:
+async def relay(
+    request: ProgramRequest, key: ApiKey, servers: list[Server], answer: Answer
+) -> None:
     """Answer a request; waits for a slot as long as it takes.
+
+    Args:
+        servers: all there are.
 
     Raises:
         GatewayError: there is no answer, and nothing was sent.
     """
-    targets = await find_targets(request)
+    targets = await find_targets(request, servers)
     policy = RetryPolicy(targets[0].server)
     while True:
         try:

@@ -12,7 +12,12 @@ from apps.servers.services import NoServer, Target, default_target, refresh_serv
 NAMED = 8  # models in an error message
 
 
-async def find_targets(request: ProgramRequest) -> list[Target]:
+def read_servers() -> list[Server]:
+    """Return all servers as they were last seen. Asks the database."""
+    return list(Server.objects.all())
+
+
+async def find_targets(request: ProgramRequest, servers: list[Server]) -> list[Target]:
     """Return every server that has the model: those that are ready first.
 
     Among them a conversation stays where it was, by the beginning of its prompt.
@@ -22,28 +27,22 @@ async def find_targets(request: ProgramRequest) -> list[Target]:
     """
     if not request.model:
         return [await _default(request)]
-    servers = await in_db(_servers)
     if not (found := _having(servers, request.model)):
-        servers = await asyncio.gather(*(refresh_server(server) for server in servers))
+        servers = await refreshed(servers)
         found = _having(servers, request.model)
     if not found:
         raise _unknown(request.model, servers)
     return sorted(found, key=lambda target: _rank(target, request.beginning))
 
 
-async def list_servers() -> list[Server]:
-    """Return all servers with facts that are fresh."""
-    servers = await in_db(_servers)
+async def refreshed(servers: list[Server]) -> list[Server]:
+    """Return the servers with facts that are fresh."""
     return list(await asyncio.gather(*(refresh_server(server) for server in servers)))
 
 
 def qualified_name(server: Server, model: str) -> str:
     """Return the name of a model at one server, where several have it."""
     return f"{server.name}/{model}"
-
-
-def _servers() -> list[Server]:
-    return list(Server.objects.all())
 
 
 async def _default(request: ProgramRequest) -> Target:
