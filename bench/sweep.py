@@ -19,8 +19,7 @@ from bench.model import write_model
 from tests.llama_process import LlamaProcess, free_port
 
 NEAR, TIME_SHARE = 0.97, 1 / 5
-CONTEXT = 1024
-PROMPT_CHARACTERS, ANSWER_TOKENS, TOKENS = 256, 64, 512
+CONTEXT = 2048
 
 
 def verdict(name: str, value: float, bar: float, *, at_most: bool = False) -> bool:
@@ -35,9 +34,7 @@ async def measure(slots: int, seconds: float, minutes: float) -> bool:
     from apps.runtime.async_db import in_db
     from apps.runtime.redis import close_async_redis
     from apps.servers.models import Server
-    from apps.tuning.sweep.probe import JobProbe
     from apps.tuning.sweep.services import Progress, Sweep, choose_model, sweep_server
-    from apps.tuning.sweep.slots import IdleSlots
     from apps.tuning.sweep.tables import to_markdown
 
     async def ignore(progress: Progress) -> None:
@@ -50,10 +47,10 @@ async def measure(slots: int, seconds: float, minutes: float) -> bool:
     await sweep.find_width()
     took, found = time.perf_counter() - began, sweep.results.best_width
     assert found is not None
-    probe = JobProbe(IdleSlots(target), PROMPT_CHARACTERS, ANSWER_TOKENS)
+    probe, tokens = sweep.job_probe()
     rates, began = {}, time.perf_counter()
     for width in range(1, slots + 1):
-        rates[width] = (await probe.measure(width, TOKENS, seconds)).value
+        rates[width] = (await probe.measure(width, tokens, seconds)).value
     exhaustive = time.perf_counter() - began
     print("search: " + ", ".join(f"{at}: {rate:.0f}" for at, rate in sweep.results.probed.items()))
     print("every width: " + ", ".join(f"{width}: {rate:.0f}" for width, rate in rates.items()))

@@ -1,9 +1,11 @@
 """Records on a server what requests have shown about it."""
 
+from django.utils import timezone
+
 from apps.llm import errors
 from apps.runtime.async_db import in_db
 from apps.servers import liveness
-from apps.servers.facts.server_facts import MeasuredWidth, Observation, ServerFacts
+from apps.servers.facts.server_facts import BestWidth, MeasuredWidth, Observation, ServerFacts
 from apps.servers.models import Server, State
 from apps.servers.probing.refresh import mark_stale
 
@@ -65,3 +67,25 @@ async def record_width(server: Server, model: str, width: MeasuredWidth) -> None
     add(server.facts)
     server.stored_facts = server.facts.to_json()
     await in_db(Server.objects.change_facts, server.pk, add)
+
+
+def record_best_width(server: Server, model: str, width: int) -> None:
+    """Make `width` the rows that jobs of a model have in parallel on this server."""
+    at = timezone.now().isoformat(timespec="seconds")
+    best = BestWidth(width, server.slots_of(model), at)
+    name = server.model_id(model)
+
+    def add(facts: ServerFacts) -> None:
+        facts.best_widths[name] = best
+
+    Server.objects.change_facts(server.pk, add)
+
+
+def forget_best_width(server: Server, model: str) -> None:
+    """Have jobs use all slots again, or find the number themselves."""
+    name = server.model_id(model)
+
+    def remove(facts: ServerFacts) -> None:
+        facts.best_widths.pop(name, None)
+
+    Server.objects.change_facts(server.pk, remove)

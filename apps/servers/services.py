@@ -23,7 +23,12 @@ from apps.servers.loading.load_model import (
 )
 from apps.servers.loading.progress import loading_progress
 from apps.servers.models import DefaultServer, Server, Use
-from apps.servers.observations import record_answer, record_error
+from apps.servers.observations import (
+    forget_best_width,
+    record_answer,
+    record_best_width,
+    record_error,
+)
 from apps.servers.pages.choices import parse_choice
 from apps.servers.probing.refresh import FRESH_FOR, mark_stale, refresh_server
 from apps.servers.retry import RetryPause, RetryPolicy
@@ -76,6 +81,7 @@ __all__ = [
     "fallback_notice",
     "fallback_target",
     "find_fallback",
+    "forget_best_width",
     "hold_slot",
     "is_embedding_model",
     "load_model",
@@ -88,6 +94,7 @@ __all__ = [
     "read_health",
     "read_slots",
     "record_answer",
+    "record_best_width",
     "record_error",
     "record_prompt",
     "refresh_server",

@@ -99,9 +99,12 @@ class PumpMetrics:
         return width if step is None else min(width, step)
 
     async def start_probe(self, job: ActiveJob, jobs: ActiveJobs, server: Server) -> None:
-        """Use a recent probe, or start one if the job is alone on its server."""
+        """Use what a person had measured, or a recent probe, or start one if the job is alone."""
         slots = server.slots_of(job.model)
         if job.width is not None or slots < 2 or server.measures_slots(job.model):
+            return
+        if (best := server.best_width_of(job.model)) is not None:
+            job.best_width = best if best < slots else None
             return
         recent = await in_db(recent_probe, server.pk, job.model, slots)
         if recent is not None:

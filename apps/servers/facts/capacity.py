@@ -94,6 +94,13 @@ def measured_width(server: CapacitySource, model: str) -> MeasuredWidth | None:
     return server.facts.measured_widths.get(found.id if found else model)
 
 
+def best_width(server: CapacitySource, model: str) -> int | None:
+    """Rows in parallel that were fastest; None if nobody measured that with these slots."""
+    found = server.facts.model(model)
+    best = server.facts.best_widths.get(found.id if found else model)
+    return best.value if best and best.slots == slots(server, model).value else None
+
+
 def _measured(server: CapacitySource, model: str) -> list[int]:
     """The measured width of a model; without a name of all models."""
     if not model:

@@ -122,6 +122,17 @@ class MeasuredWidth:
     """False while the search for it goes on."""
 
 
+@dataclass(frozen=True)
+class BestWidth:
+    """Rows in parallel that were fastest for a model, when somebody measured its server."""
+
+    value: int
+    slots: int
+    """The slots that the server had then: with others it says nothing."""
+    at: str
+    """ISO 8601."""
+
+
 @dataclass
 class ServerFacts:
     """All that is known of a server: what one probe reported, and what requests have shown."""
@@ -160,6 +171,8 @@ class ServerFacts:
     """By scope: a KV cache shared by all slots, as requests have shown it."""
     measured_widths: dict[str, MeasuredWidth] = field(default_factory=dict)
     """By model."""
+    best_widths: dict[str, BestWidth] = field(default_factory=dict)
+    """By model."""
     refused_fields: dict[str, list[str]] = field(default_factory=dict)
     """By model: the fields of requests that the server has refused, in alphabetical order."""
     canaries: dict[str, str] = field(default_factory=dict)
@@ -180,6 +193,9 @@ class ServerFacts:
         facts.measured_widths = {
             model: MeasuredWidth(**width)
             for model, width in (known.get("measured_widths") or {}).items()
+        }
+        facts.best_widths = {
+            model: BestWidth(**width) for model, width in (known.get("best_widths") or {}).items()
         }
         facts.sources = {_FIELD_OF.get(key, key): value for key, value in facts.sources.items()}
         if "slots_source" in stored:  # of versions that stored no sources

@@ -27,6 +27,10 @@ class ServerCapacity:
         """True if only the speed of its answers shows the number of slots."""
         return capacity.is_measurable(self, model)
 
+    def best_width_of(self: CapacitySource, model: str) -> int | None:
+        """Rows in parallel that were fastest, as somebody measured; None if nobody did."""
+        return capacity.best_width(self, model)
+
     @property
     def concurrency_limit(self: CapacitySource) -> tuple[int, str] | None:
         """The most requests at a time for one model, slots or not, and why."""

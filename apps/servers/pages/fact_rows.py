@@ -199,6 +199,10 @@ def fact_rows(server: Server) -> list[FactRow]:
         at = localtime(datetime.fromisoformat(width.at)).strftime("%-d %b %Y, %H:%M")
         source = f"measured: {width.how} ({at})"
         rows.append(FactRow(f"{name}: requests at once", str(width.value), source))
+    for name, best in sorted(facts.best_widths.items()):
+        at = localtime(datetime.fromisoformat(best.at)).strftime("%-d %b %Y, %H:%M")
+        source = f"measured as the fastest with {best.slots} slots ({at})"
+        rows.append(FactRow(f"{name}: rows in parallel", str(best.value), source))
     for name, refused in sorted(facts.refused_fields.items()):
         label = f"{name}: fields not sent"
         rows.append(FactRow(label, ", ".join(refused), "the server refused them"))

@@ -153,6 +153,7 @@ def _keep_observations(earlier: ServerFacts, facts: ServerFacts) -> None:
         return
     facts.refused_fields = earlier.refused_fields
     facts.measured_widths = earlier.measured_widths
+    facts.best_widths = earlier.best_widths
     facts.canaries = earlier.canaries
     if (earlier.slots, earlier.context) == (facts.slots, facts.context):
         facts.observed_unified = earlier.observed_unified

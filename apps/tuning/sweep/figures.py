@@ -8,6 +8,8 @@ from apps.tuning.sweep.plan import Load
 
 # Of a server that reports none of its counts, pieces are counted instead of tokens.
 FEWEST_PIECES = 2
+# A curve that grows by more than this after its bend still pays.
+STILL_GROWS = 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ def knee(curve: dict[int, float]) -> int | None:
     above = {width: rate - curve[first] - slope * (width - first) for width, rate in curve.items()}
     found = max(above, key=lambda width: above[width])
     # Less than this cannot be told from noise.
-    return found if above[found] > 0.05 * max(curve.values()) else None
+    is_bent = above[found] > 0.05 * max(curve.values())
+    return found if is_bent and curve[last] <= STILL_GROWS * curve[found] else None
 
 
 def _prompt_rate(timings: Sequence[Timing]) -> float | None:

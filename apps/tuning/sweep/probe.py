@@ -13,8 +13,8 @@ from apps.tuning.sweep.slots import IdleSlots, Work
 from apps.tuning.sweep.stream import ask, build_request
 
 SLICE_SECONDS = 0.25
-LEAST_SECONDS = 2.0
-MOST_SECONDS = 8.0
+LEAST_SECONDS = 1.5
+MOST_SECONDS = 4.0
 LEAST_TOKENS = 16  # of each sequence
 PRECISE_ENOUGH = 0.01  # standard error, as a share
 

@@ -148,12 +148,10 @@ class Sweep:
 
     async def find_width(self) -> None:
         """Search the best number of sequences for jobs."""
-        lengths = prompt_lengths(self.room, self._answer_tokens)
-        tokens = self._tokens(lengths[0])
+        probe, tokens = self.job_probe()
         most = self.room.slots
         if self.room.pool is not None:
             most = max(1, min(most, self.room.pool // tokens))
-        probe = JobProbe(self.slots, self._length(lengths[0]), self._answer_tokens)
         search, began = BestWidthSearch(most), time.monotonic()
         while (width := search.next_width()) is not None:
             doing = f"Best number for jobs: {width} at a time"
@@ -163,6 +161,12 @@ class Sweep:
             self.results.search_seconds = time.monotonic() - began
         self.results.best_width = search.best
         self.done += 1
+
+    def job_probe(self) -> tuple[JobProbe, int]:
+        """Return what measures requests as a job sends them, and the tokens of one at most."""
+        shortest = prompt_lengths(self.room, self._answer_tokens)[0]
+        probe = JobProbe(self.slots, self._length(shortest), self._answer_tokens)
+        return probe, self._tokens(shortest)
 
     def fail(self, reason: str, error: Exception) -> None:
         """Keep what was measured, with the reason why it is not all."""

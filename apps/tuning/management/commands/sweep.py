@@ -7,6 +7,8 @@ from apps.llm.client import close_clients
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
 from apps.tuning.errors import SweepError
+from apps.tuning.models import SweepRun
+from apps.tuning.runs.services import store_results
 from apps.tuning.sweep.results import SweepResults
 from apps.tuning.sweep.services import (
     DEFAULT_MINUTES,
@@ -46,6 +48,10 @@ class Command(BaseCommand):
             results = async_to_sync(self._sweep)(server, options["model"], options["minutes"])
         except SweepError as error:
             raise CommandError(str(error)) from None
+        server.refresh_from_db()
+        run = SweepRun(server=server, model=options["model"], minutes=options["minutes"])
+        run.save()
+        store_results(run, results)
         if options["markdown"]:
             self.stdout.write(to_markdown(results))
             return

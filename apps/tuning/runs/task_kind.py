@@ -1,0 +1,2 @@
+SWEEP = "tuning.sweep"
+"""The kind of a durable task that measures a server."""
