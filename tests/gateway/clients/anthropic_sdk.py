@@ -1,0 +1,27 @@
+"""Anthropic's SDK: messages, streamed too, token counts and its own error classes."""
+
+import os
+
+import anthropic
+
+root, key, model = (os.environ[name] for name in ("ROOT", "KEY", "MODEL"))
+asked = {"max_tokens": 8, "messages": [{"role": "user", "content": "Say something."}]}
+client = anthropic.Anthropic(base_url=root, api_key=key, max_retries=0)
+answer = client.messages.create(model=model, **asked)
+assert answer.role == "assistant", answer
+assert answer.usage.output_tokens > 0
+with client.messages.stream(model=model, **asked) as stream:
+    assert stream.get_final_message().usage.output_tokens > 0
+assert client.messages.count_tokens(model=model, messages=asked["messages"]).input_tokens > 0
+try:
+    client.messages.create(model="claude-unknown", **asked)
+    raise AssertionError("an unknown model answered")
+except anthropic.NotFoundError as error:
+    assert "claude-unknown" in str(error)
+try:
+    anthropic.Anthropic(base_url=root, api_key="wb_no", max_retries=0).messages.create(
+        model=model, **asked
+    )
+    raise AssertionError("a wrong key was taken")
+except anthropic.AuthenticationError:
+    pass
