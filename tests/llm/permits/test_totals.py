@@ -1,5 +1,6 @@
 """What requests to each model of a server came to."""
 
+import asyncio
 from contextlib import suppress
 
 import pytest
@@ -7,7 +8,6 @@ import pytest
 from apps.llm import errors, permits
 from apps.llm.events import Usage
 from apps.llm.permits import FIRST_TOKEN_BOUNDS_MS, Lane
-from apps.runtime.async_db import in_db
 from apps.servers.services import hold_slot
 from tests.llm.permits.gauge import a_server
 
@@ -21,7 +21,7 @@ async def test_totals_add_what_requests_to_each_model_cost() -> None:
             held.record_usage(Usage(100, 80, 20, tokens_per_second=speed))
     async with hold_slot(server, lane=Lane.BATCH, model="other") as held:
         held.record_usage(Usage(10, 0, 5, tells_cached=False))
-    totals = (await in_db(permits.read_totals, [server.pk]))[server.pk]
+    totals = (await asyncio.to_thread(permits.read_totals, [server.pk]))[server.pk]
     assert totals == {
         "qwen:7b": {
             **{"requests": 2, "prompt": 200, "cached": 160, "reported": 200, "completion": 40},
@@ -39,7 +39,7 @@ async def test_totals_count_first_tokens_by_bucket_and_failures() -> None:
     with suppress(errors.ServerFailed):
         async with hold_slot(server, lane=Lane.INTERACTIVE):
             raise errors.ServerFailed("It failed.")
-    totals = (await in_db(permits.read_totals, [server.pk]))[server.pk]
+    totals = (await asyncio.to_thread(permits.read_totals, [server.pk]))[server.pk]
     last = len(FIRST_TOKEN_BOUNDS_MS)
     place = FIRST_TOKEN_BOUNDS_MS.index(100)
     assert totals[""] == {
@@ -53,5 +53,5 @@ async def test_totals_count_first_tokens_by_bucket_and_failures() -> None:
 async def test_load_has_holders_by_model() -> None:
     server = a_server(2)
     async with hold_slot(server, lane=Lane.BATCH, model="qwen"):
-        load = (await in_db(permits.read_loads, [server.pk]))[server.pk]
+        load = (await asyncio.to_thread(permits.read_loads, [server.pk]))[server.pk]
     assert (load.held, load.waiting) == ({"qwen": 1}, {})
