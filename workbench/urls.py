@@ -9,7 +9,7 @@ urlpatterns = [
     path("datasets/", include("apps.datasets.urls")),
     path("classify/", include("apps.classifiers.urls")),
     path("generate/", include("apps.generation.urls")),
-    path("servers/plan/", include("apps.tuning.urls")),
+    path("servers/", include("apps.tuning.urls")),
     path("servers/", include("apps.servers.urls")),
     path("tools/", include("apps.mcp.urls")),
 ]

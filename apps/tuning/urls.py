@@ -1,8 +1,9 @@
 from django.urls import path
 
-from apps.tuning.views import plan
+from apps.tuning.views import measure, plan
 
 app_name = "tuning"
 urlpatterns = [
-    path("", plan.plan, name="plan"),
+    path("plan/", plan.plan, name="plan"),
+    path("<int:pk>/measure/", measure.measure, name="measure"),
 ]

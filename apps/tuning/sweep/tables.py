@@ -32,8 +32,11 @@ def describe(results: SweepResults) -> list[str]:
     context = f"{results.context:,} tokens" if results.context else "context not reported"
     lines = [
         f"{results.model}, {results.slots} slots of {context}, "
-        f"build {results.build or 'not reported'}, {results.started}, {results.seconds:.0f} s.",
+        f"build {results.build or 'not reported'}."
     ]
+    if results.seconds:
+        paused = f", paused for {results.paused_seconds:.0f} s" if results.paused_seconds else ""
+        lines.append(f"Measured for {results.seconds:.0f} s{paused}.")
     if results.flags:
         lines.append(f"Flags: {results.flags}")
     if results.best_width is not None:
@@ -50,7 +53,10 @@ def describe(results: SweepResults) -> list[str]:
 
 def to_markdown(results: SweepResults) -> str:
     """Return everything as Markdown."""
-    parts = ["\n\n".join(describe(results)), *map(table_markdown, make_tables(results))]
+    parts = [
+        "\n\n".join([f"Started {results.started}.", *describe(results)]),
+        *map(table_markdown, make_tables(results)),
+    ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -53,7 +53,8 @@ def test_sweep_of_a_real_server_prints_all_tables(server: Server) -> None:
     ):
         assert f"### {title}" in text or title in text
     assert "Best number of rows in parallel: " in text
-    assert f"{SLOTS} slots of 4,096 tokens" in text
+    assert f"{SLOTS} slots of 4,096 tokens, build " in text
+    assert "Started 20" in text
     assert text.count("| 4 |") >= 8
     assert "Stopped" not in text
     assert "23 of 23: 4 sequences" in said
