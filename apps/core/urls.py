@@ -14,6 +14,7 @@ urlpatterns = [
     path("settings/name/", account_views.rename, name="rename"),
     path("settings/password/", account_views.change_password, name="change_password"),
     path("settings/keys/", key_views.create_key, name="create_key"),
+    path("settings/keys/<int:pk>/", key_views.edit_key, name="edit_key"),
     path("settings/keys/<int:pk>/revoke/", key_views.revoke_key, name="revoke_key"),
     path("settings/keys/<int:pk>/restore/", key_views.restore_key, name="restore_key"),
     path("settings/devices/sign-out/", account_views.sign_out_others, name="sign_out_others"),

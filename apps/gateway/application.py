@@ -119,7 +119,8 @@ async def _handle(scope: Scope, body: bytes, answer: Answer) -> None:
         raise GatewayError(403, "read_only_key", detail)
     read = asyncio.to_thread if len(body) > LARGE_BODY else _at_once
     with quotas.hold(key.user_id, "programs"):
-        await relay(await read(read_request, path, scope["headers"], body), key, servers, answer)
+        request = await read(read_request, path, scope["headers"], body, key.lane)
+        await relay(request, key, servers, answer)
 
 
 def _look_up(token: str) -> tuple[ApiKey | None, list[Server]]:

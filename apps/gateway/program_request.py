@@ -12,6 +12,7 @@ from apps.llm.permits import Lane
 from apps.llm.token_bound import max_tokens_of
 
 LANE_HEADER = "x-workbench-lane"
+# The most urgent first.
 LANES = {"person": Lane.INTERACTIVE, "batch": Lane.BATCH, "idle": Lane.IDLE}
 # Answers without a limit of their own are counted as this many tokens.
 USUAL_TOKENS = 1024
@@ -77,8 +78,13 @@ class ProgramRequest:
         )
 
 
-def read_request(path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> ProgramRequest:
+def read_request(
+    path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes, key_lane: str = "person"
+) -> ProgramRequest:
     """Read a request.
+
+    Args:
+        key_lane: the name of its key's lane; a header may ask for a lower one.
 
     Raises:
         GatewayError: no JSON object, or no such lane.
@@ -89,7 +95,7 @@ def read_request(path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes)
         path,
         body,
         _json_object(body),
-        _lane(sent.get(LANE_HEADER, "person")),
+        _lane(sent.get(LANE_HEADER, key_lane), key_lane),
         program[0].strip() if program else "Program",
         {
             name: value
@@ -99,14 +105,14 @@ def read_request(path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes)
     )
 
 
-def _lane(name: str) -> Lane:
+def _lane(name: str, key_lane: str) -> Lane:
     if name not in LANES:
         raise GatewayError(
             400,
             "unknown_lane",
             f"The header {LANE_HEADER} names no lane. It takes {', '.join(LANES)}.",
         )
-    return LANES[name]
+    return LANES[max(name, key_lane, key=[*LANES].index)]
 
 
 def _json_object(body: bytes) -> dict[str, Any]:

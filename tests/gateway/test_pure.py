@@ -37,6 +37,20 @@ def test_lane_and_program_come_from_headers() -> None:
     assert request.token_bound == 7 + len(request.body) // 3 + 1
 
 
+@pytest.mark.parametrize(
+    ("header", "of_key", "lane"),
+    [
+        (None, "batch", Lane.BATCH),
+        (b"idle", "batch", Lane.IDLE),
+        (b"person", "batch", Lane.BATCH),
+        (b"batch", "idle", Lane.IDLE),
+    ],
+)
+def test_header_may_lower_the_lane_of_a_key(header: bytes | None, of_key: str, lane: Lane) -> None:
+    headers = [(b"x-workbench-lane", header)] if header else []
+    assert read_request("/v1/completions", headers, b"{}", of_key).lane is lane
+
+
 def test_a_conversation_keeps_its_beginning() -> None:
     first, second = '[{"role":"system","content":"a"},{"role":"user","content":"b"}', '{"role":"c"}'
     bodies = [f'{{"messages":{first}]}}', f'{{"messages":{first},{second}]}}']

@@ -1,4 +1,4 @@
-"""API keys of one person: create, revoke, restore."""
+"""API keys of one person: create, edit, revoke, restore."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from apps.core import quotas
 from apps.core.accounts import settings_page
 from apps.core.accounts.redirects import to_section
 from apps.core.api import owner
-from apps.core.models import RESTORABLE, ApiKey, KeyScope
+from apps.core.models import RESTORABLE, ApiKey, KeyLane, KeyScope
 
 
 @require_POST
@@ -27,13 +27,31 @@ def create_key(request: HttpRequest) -> HttpResponse:
         return to_section("keys")
     quotas.check("keys", user.api_keys.listed().count())
     scope = request.POST.get("scope", KeyScope.FULL)
+    lane = request.POST.get("lane", KeyLane.PERSON)
     days = request.POST.get("days", "")
-    if scope not in KeyScope.values or days not in settings_page.KEY_LIFETIMES:
-        messages.error(request, "Choose the access and the lifetime of the key from the lists.")
+    if (
+        scope not in KeyScope.values
+        or lane not in KeyLane.values
+        or days not in settings_page.KEY_LIFETIMES
+    ):
+        messages.error(request, "Choose access, priority and lifetime of the key from the lists.")
         return to_section("keys")
     expires = timezone.now() + timedelta(days=int(days)) if days else None
-    _, token = ApiKey.issue(user=user, name=name, scope=scope, expires=expires)
+    _, token = ApiKey.issue(user=user, name=name, scope=scope, lane=lane, expires=expires)
     return settings_page.show(request, at="keys", new_token=token, new_name=name)
+
+
+@require_POST
+def edit_key(request: HttpRequest, pk: int) -> HttpResponse:
+    key = get_object_or_404(owner(request).api_keys.listed(), pk=pk)
+    lane = request.POST.get("lane", "")
+    if lane not in KeyLane.values:
+        messages.error(request, "Choose the priority of the key from the list.")
+        return to_section("keys")
+    key.lane = lane
+    key.save(update_fields=["lane"])
+    messages.success(request, f"Key “{key.name}” saved.")
+    return to_section("keys")
 
 
 @require_POST

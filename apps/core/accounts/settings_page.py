@@ -14,6 +14,7 @@ from apps.core.models import (
     INVITATION_LIFETIME,
     Appearance,
     Density,
+    KeyLane,
     KeyScope,
     LoginLink,
     TextSize,
@@ -47,6 +48,7 @@ def show(request: HttpRequest, *, at: str = "", status: int = 200, **shown: Any)
         "text_sizes": TextSize.choices,
         "keys": user.api_keys.listed(),
         "key_scopes": KeyScope.choices,
+        "key_lanes": KeyLane.choices,
         "key_lifetimes": KEY_LIFETIMES.items(),
         "django_version": django_version(),
     }

@@ -1,6 +1,6 @@
 """Models of every room: owned rows, API keys, login links, and how pages look."""
 
-from apps.core.models.api_keys import RESTORABLE, ApiKey, KeyScope
+from apps.core.models.api_keys import RESTORABLE, ApiKey, KeyLane, KeyScope
 from apps.core.models.appearance import Appearance, Density, TextSize, Theme
 from apps.core.models.devices import Device
 from apps.core.models.owned import Owned, OwnedQuerySet
@@ -21,6 +21,7 @@ __all__ = [
     "Appearance",
     "Density",
     "Device",
+    "KeyLane",
     "KeyScope",
     "LoginLink",
     "LoginLinkQuerySet",

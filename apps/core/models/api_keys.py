@@ -28,6 +28,14 @@ class KeyScope(models.TextChoices):
     READ = "read", "Read only"
 
 
+class KeyLane(models.TextChoices):
+    """How urgent the requests are that a program sends to model servers, the most urgent first."""
+
+    PERSON = "person", "Person, someone waits for the answer"
+    BATCH = "batch", "Batch, gives its slot to people"
+    IDLE = "idle", "Idle, uses free slots only"
+
+
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
     def working(self) -> Self:
         """Keys that are neither revoked nor expired."""
@@ -49,6 +57,7 @@ class ApiKey(models.Model):
     start = models.CharField(max_length=12, help_text="The first characters, to tell keys apart.")
     token_hash = models.CharField(max_length=64, unique=True)
     scope = models.CharField(max_length=4, choices=KeyScope.choices, default=KeyScope.FULL)
+    lane = models.CharField(max_length=6, choices=KeyLane.choices, default=KeyLane.PERSON)
     created = models.DateTimeField(auto_now_add=True)
     expires = models.DateTimeField(null=True, blank=True)
     revoked = models.DateTimeField(null=True, blank=True)
@@ -73,6 +82,7 @@ class ApiKey(models.Model):
         user: User,
         name: str,
         scope: str = KeyScope.FULL,
+        lane: str = KeyLane.PERSON,
         expires: datetime | None = None,
     ) -> tuple[Self, str]:
         """A new key and its token, which cannot be shown a second time."""
@@ -83,6 +93,7 @@ class ApiKey(models.Model):
             start=token[:8],
             token_hash=digest(token),
             scope=scope,
+            lane=lane,
             expires=expires,
         )
         return key, token

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.core.accounts.devices import name_of
-from apps.core.models import RESTORABLE, ApiKey, Appearance, Device, KeyScope
+from apps.core.models import RESTORABLE, ApiKey, Appearance, Device, KeyLane, KeyScope
 
 pytestmark = pytest.mark.django_db(transaction=True)
 STATIC = Path(__file__).parents[3] / "static"
@@ -101,11 +101,28 @@ def test_create_key_with_access_and_lifetime(browser: Client, alice: User) -> No
     assert "never used" in page
 
 
-@pytest.mark.parametrize("wrong", [{"scope": "all"}, {"days": "31"}, {"days": "x"}])
+@pytest.mark.parametrize(
+    "wrong", [{"scope": "all"}, {"lane": "first"}, {"days": "31"}, {"days": "x"}]
+)
 def test_create_key_refuses_unknown_choices(browser: Client, wrong: dict[str, str]) -> None:
     page = browser.post("/settings/keys/", {"name": "x"} | wrong, follow=True).content.decode()
-    assert "Choose the access and the lifetime" in page
+    assert "Choose access, priority and lifetime" in page
     assert not ApiKey.objects.exists()
+
+
+def test_priority_of_a_key_is_chosen_and_changed(browser: Client, alice: User) -> None:
+    browser.post("/settings/keys/", {"name": "agent", "lane": "batch"})
+    key = ApiKey.objects.get()
+    assert key.lane == KeyLane.BATCH
+    for lane, kept in (("idle", "idle"), ("first", "idle"), ("person", "person")):
+        browser.post(f"/settings/keys/{key.pk}/", {"lane": lane})
+        key.refresh_from_db()
+        assert key.lane == kept
+
+
+def test_key_of_someone_else_cannot_be_edited(browser: Client, bob: User) -> None:
+    key, _ = ApiKey.issue(user=bob, name="theirs")
+    assert browser.post(f"/settings/keys/{key.pk}/", {"lane": "idle"}).status_code == 404
 
 
 def test_read_only_key_may_read_and_nothing_else(alice: User) -> None:
