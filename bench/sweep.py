@@ -34,7 +34,8 @@ async def measure(slots: int, seconds: float, minutes: float) -> bool:
     from apps.runtime.async_db import in_db
     from apps.runtime.redis import close_async_redis
     from apps.servers.models import Server
-    from apps.tuning.sweep.services import Progress, Sweep, choose_model, sweep_server
+    from apps.tuning.sweep.measuring.sweep import Sweep
+    from apps.tuning.sweep.services import Progress, choose_model, sweep_server
     from apps.tuning.sweep.tables import to_markdown
 
     async def ignore(progress: Progress) -> None:

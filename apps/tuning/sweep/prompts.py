@@ -35,7 +35,7 @@ def text(characters: int, seed: int = 0) -> str:
     rng = random.Random(seed)  # noqa: S311
     words: list[str] = []
     length = 0
-    while length < characters:
+    while length <= characters:
         words.append(rng.choice(WORDS))
         length += len(words[-1]) + 1
     return " ".join(words)[:characters]

@@ -8,9 +8,9 @@ from apps.llm.client import Message
 from apps.llm.permits import Permit
 from apps.tuning.sweep.best_width import Rate
 from apps.tuning.sweep.figures import Timing, tokens_per_piece
+from apps.tuning.sweep.measuring.slots import IdleSlots, Work
+from apps.tuning.sweep.measuring.stream import ask, build_request
 from apps.tuning.sweep.prompts import cached_prompt
-from apps.tuning.sweep.slots import IdleSlots, Work
-from apps.tuning.sweep.stream import ask, build_request
 
 SLICE_SECONDS = 0.25
 LEAST_SECONDS = 1.5

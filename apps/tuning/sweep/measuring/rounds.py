@@ -5,10 +5,10 @@ import time
 from apps.llm.client import Message
 from apps.llm.permits import Permit
 from apps.tuning.sweep.figures import Point, Timing, summarise
+from apps.tuning.sweep.measuring.slots import IdleSlots
+from apps.tuning.sweep.measuring.stream import ask, build_request
 from apps.tuning.sweep.plan import OVERHEAD_TOKENS, Load
 from apps.tuning.sweep.prompts import cached_prompt, uncached_prompt
-from apps.tuning.sweep.slots import IdleSlots
-from apps.tuning.sweep.stream import ask, build_request
 
 MOST_ROUNDS = 5
 # After this no further round begins.

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from apps.llm.client import Message
 from apps.llm.permits import Permit
+from apps.tuning.sweep.measuring.slots import IdleSlots
+from apps.tuning.sweep.measuring.stream import Answer, ask, build_request
 from apps.tuning.sweep.plan import CHAT_TURNS, OVERHEAD_TOKENS
 from apps.tuning.sweep.prompts import fresh, text
 from apps.tuning.sweep.results import ChatTurns, Turn
-from apps.tuning.sweep.slots import IdleSlots
-from apps.tuning.sweep.stream import Answer, ask, build_request
 
 ROUNDS = 3
 QUESTION_CHARACTERS = 120
