@@ -10,6 +10,7 @@ urlpatterns = [
     path("classify/", include("apps.classifiers.urls")),
     path("generate/", include("apps.generation.urls")),
     path("servers/", include("apps.tuning.urls")),
+    path("", include("apps.monitoring.urls")),
     path("servers/", include("apps.servers.urls")),
     path("tools/", include("apps.mcp.urls")),
 ]

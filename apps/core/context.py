@@ -25,7 +25,7 @@ PLACES = (
     Place("Chat", "chat:index", ("chat",), "chat"),
     Place("Classify", "classifiers:index", ("classifiers", "datasets"), "classify"),
     Place("Generate", "generation:index", ("generation",), "generate"),
-    Place("Servers", "servers:index", ("servers", "mcp"), "servers"),
+    Place("Servers", "servers:index", ("servers", "monitoring", "tuning", "mcp"), "servers"),
 )
 
 

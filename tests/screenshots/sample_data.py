@@ -70,6 +70,7 @@ def fill(page: Page, folder: Path) -> Sample:
             "job-row": f"/generate/{jobs[0]}/rows/0/",
             "job-failed": f"/generate/{jobs[-1]}/",
             "servers": "/servers/",
+            "server-history": "/servers/1/history/?span=hour",
             "plan-server": "/servers/plan/",
             "measure-server": "/servers/1/measure/",
             "tools": "/tools/",

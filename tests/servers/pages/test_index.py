@@ -101,9 +101,14 @@ def test_only_staff_sees_what_changes_things(browser: Client, staff_browser: Cli
         stored_facts=server.stored_facts | {"advice": ["Start it with --api-key."]}
     )
     staff, others = (who.get("/servers/").content.decode() for who in (staff_browser, browser))
-    for words in ("Add server", f"/servers/{server.pk}/", "/servers/defaults/", "--api-key"):
+    for words in ("Add server", f'"/servers/{server.pk}/"', "/servers/defaults/", "--api-key"):
         assert words in staff
         assert words not in others
+
+
+def test_everyone_finds_the_history_of_a_server(browser: Client) -> None:
+    server = create("Mine")
+    assert f'href="/servers/{server.pk}/history/"' in browser.get("/servers/").content.decode()
 
 
 def test_the_key_is_nowhere_on_the_page(staff_browser: Client) -> None:
