@@ -78,11 +78,7 @@ async def permit(
     held = _new_permit(terms, lane, tokens=tokens, label=label, person=person, owner=owner)
     holder = permit_holder()
     try:
-        if lane is Lane.INTERACTIVE:
-            await _acquire_for_person(holder, held, terms, on_wait, new_terms)
-        else:
-            held.holder = asyncio.current_task()
-            await _acquire(holder, held, terms, lane, on_wait, new_terms)
+        await _acquire_in_lane(holder, held, terms, lane, on_wait, new_terms)
         with _revocable(held):
             holder.register(held)
             yield held
@@ -121,20 +117,26 @@ def _revocable(held: Permit) -> Iterator[None]:
         raise
 
 
-async def _acquire_for_person(
+async def _acquire_in_lane(
     holder: PermitHolder,
     held: Permit,
     terms: SlotTerms,
+    lane: Lane,
     on_wait: Callable[[], object] | None,
     new_terms: NewTerms | None,
 ) -> None:
+    """Acquire as `_acquire`; a person's request goes also while Redis is away."""
+    if lane is not Lane.INTERACTIVE:
+        held.holder = asyncio.current_task()
+        await _acquire(holder, held, terms, lane, on_wait, new_terms)
+        return
     try:
         # A person who waits for a slot has an answer of Redis: this is not the limit for that.
         await _acquire(
             holder,
             held,
             terms,
-            Lane.INTERACTIVE,
+            lane,
             on_wait,
             new_terms,
             redis_seconds=REDIS_SECONDS,

@@ -102,8 +102,7 @@ async def open_stream(
         ReplyFailed: a reply with an error status.
         openai.APIConnectionError: no reply; APITimeoutError: none in time.
     """
-    http = _http_clients[sdk]
-    request = http.build_request(
+    request = _http_clients[sdk].build_request(
         method,
         url if "://" in url else str(sdk.base_url).rstrip("/") + url,
         content=_content(body),
@@ -113,21 +112,26 @@ async def open_stream(
     try:
         # Not as aiohttp's own time limit of reads: that sets a timer for each piece of the body.
         async with asyncio.timeout(first_byte):
-            response = await http.send(request, stream=True)
+            response = await _http_clients[sdk].send(request, stream=True)
     except (TimeoutError, httpx2.TimeoutException) as error:
         raise openai.APITimeoutError(request=request) from error
     except (httpx2.TransportError, aiohttp.ClientError) as error:
         raise openai.APIConnectionError(request=request) from error
-    if response.status_code >= 300:
-        try:
-            async with asyncio.timeout(timeouts.GAP_SECONDS):
-                await response.aread()
-        except TimeoutError as error:
-            raise openai.APITimeoutError(request=request) from error
-        finally:
-            await response.aclose()
-        raise ReplyFailed(response)
+    await _raise_for_status(response)
     return response
+
+
+async def _raise_for_status(response: httpx2.Response) -> None:
+    if response.status_code < 300:
+        return
+    try:
+        async with asyncio.timeout(timeouts.GAP_SECONDS):
+            await response.aread()
+    except TimeoutError as error:
+        raise openai.APITimeoutError(request=response.request) from error
+    finally:
+        await response.aclose()
+    raise ReplyFailed(response)
 
 
 def _content(body: Mapping[str, Any] | bytes | None) -> bytes | None:
