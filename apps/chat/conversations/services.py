@@ -119,11 +119,9 @@ def ask(
             stop_calls(call for call in parent.tool_calls.all() if call.is_open)
         question.save(force_insert=True)
         if files:
-            receive.attach(conversation.owner_id, files, question)
-            _check_vision(conversation, question)
+            _attach(files, question)
         answer = _add_answer(question, request)
-        if not _append(answer, leaf=parent):
-            _activate(answer, title=conversation.title)
+        _append(answer, leaf=parent)
     runner.start_answer(answer, sent)
     return question, answer
 
@@ -168,9 +166,10 @@ def clean_question(content: str) -> str:
     return content.replace("\0", "\ufffd")
 
 
-def _check_vision(conversation: Conversation, question: Message) -> None:
+def _attach(files: Sequence[str], question: Message) -> None:
+    receive.attach(question.conversation.owner_id, files, question)
     try:
-        target = llm.choose_target(*chosen_model(conversation))
+        target = llm.choose_target(*chosen_model(question.conversation))
     except llm.NoServer:
         return  # the answer will report it
     receive.check_vision(question, target)
@@ -264,10 +263,11 @@ def _add_answer(question: Message, request: AnswerRequest | None) -> Message:
     )
 
 
-def _append(answer: Message, *, leaf: Message | None) -> bool:
-    """Make the answer to a new question the active leaf, if its branch ended at `leaf` until now.
+def _append(answer: Message, *, leaf: Message | None) -> None:
+    """Make the answer to a new question the active leaf, and save the title.
 
-    Then nothing before it was deleted: that would have changed the active leaf.
+    If the branch ended at `leaf` until now, nothing before it was deleted: that would have changed
+    the active leaf. Else see `_activate`.
     """
     conversation = answer.conversation
     changed = Conversation.objects.filter(
@@ -275,7 +275,8 @@ def _append(answer: Message, *, leaf: Message | None) -> bool:
     ).update(active_leaf=answer, updated=timezone.now(), title=conversation.title)
     if changed:
         conversation.active_leaf = answer
-    return bool(changed)
+    else:
+        _activate(answer, title=conversation.title)
 
 
 def _activate(answer: Message, **changed: Any) -> None:

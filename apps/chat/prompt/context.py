@@ -108,14 +108,7 @@ def build_prompt(
         if must_cut or draft.tokens > NEARLY_FULL * context:
             # Within an answer there is nowhere to cut: its oldest results make room.
             draft.leave_out_results(AFTER_CUT * context)
-    kept = [*draft.front.pinned, *draft.messages[draft.start :]]
-    return Prompt(
-        render(system, draft.front.messages, kept, keep_reasoning=keep_reasoning),
-        draft.tokens,
-        draft.messages[draft.start].id if draft.start else None,
-        draft.front,
-        draft.left_out,
-    )
+    return draft.render(system, keep_reasoning=keep_reasoning)
 
 
 @dataclass
@@ -172,6 +165,16 @@ class _Draft:
             self.tokens -= round(saved * rate)
             if self.tokens <= target:
                 return
+
+    def render(self, system: str | None, *, keep_reasoning: bool) -> Prompt:
+        kept = [*self.front.pinned, *self.messages[self.start :]]
+        return Prompt(
+            render(system, self.front.messages, kept, keep_reasoning=keep_reasoning),
+            self.tokens,
+            self.messages[self.start].id if self.start else None,
+            self.front,
+            self.left_out,
+        )
 
     def _front(self) -> Front:
         if not self.start:

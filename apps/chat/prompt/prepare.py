@@ -66,25 +66,12 @@ def prepare(
     with_tools = supports_tools(server, target.model)
     offered = with_tools and prompt_input.response_format is None
     prompt = _build_prompt(prompt_input, target, limit=limit, offered=offered)
-    facts = server.facts_of(target.model)
-    params, thought_tokens = thinking_fields(
-        prompt_input.params,
-        facts.thinking,
-        context=limit or server.context_of(target.model),
-        ends_at_once=prompt_input.ends_thinking,
-    )
-    may_think = facts.thinking.thinks is not False and setting_of(prompt_input.params) != "off"
-    if may_think and not prompt_input.ends_thinking and server.kind != Kind.OPENAI:
-        params["reasoning_control"] = True  # a field of llama.cpp, for “Answer now”
+    params, thought_tokens = _request_params(prompt_input, target, limit)
     wanted = params.pop("max_tokens", None)
     max_tokens = answer_limit(server, target.model, wanted and wanted + thought_tokens)
-    if (
-        limit is not None
-        and not server.continues_messages
-        and prompt.tokens + (max_tokens or 0) > limit
-    ):
+    if limit is not None and not server.continues_messages:
         # Such a server counts the answer in, and has just refused prompt and answer together.
-        max_tokens = None
+        max_tokens = max_tokens if prompt.tokens + (max_tokens or 0) <= limit else None
     messages = [with_images(message, prompt_input.images) for message in prompt.messages]
     _append_answer_start(messages, params, prompt_input.answer_start)
     response_format = prompt_input.response_format
@@ -97,20 +84,40 @@ def prepare(
         session=f"workbench-chat-{prompt_input.conversation}" if server.kind == Kind.OLLA else "",
     )
     if offered and prompt_input.offer.tools:
-        request = replace(
-            request,
-            tools=prompt_input.offer.definitions(),
-            tool_choice="" if prompt_input.may_call else "none",
-            parallel_tool_calls=prompt_input.offer.parallel,
-        )
-    prefix = _prefix(request, prompt)
+        request = _with_tools(request, prompt_input)
     return PreparedRequest(
         target,
         request,
         prompt.tokens,
         prompt.cut_before_message,
-        prefix,
+        _prefix(request, prompt),
         wanted if thought_tokens else None,
+    )
+
+
+def _request_params(
+    prompt_input: PromptInput, target: llm.Target, limit: int | None
+) -> tuple[dict[str, Any], int]:
+    """Return the parameters as the server spells them, and the tokens allowed for a thought."""
+    server, support = target.server, target.server.facts_of(target.model).thinking
+    params, thought_tokens = thinking_fields(
+        prompt_input.params,
+        support,
+        context=limit or server.context_of(target.model),
+        ends_at_once=prompt_input.ends_thinking,
+    )
+    may_think = support.thinks is not False and setting_of(prompt_input.params) != "off"
+    if may_think and not prompt_input.ends_thinking and server.kind != Kind.OPENAI:
+        params["reasoning_control"] = True  # a field of llama.cpp, for “Answer now”
+    return params, thought_tokens
+
+
+def _with_tools(request: ChatRequest, prompt_input: PromptInput) -> ChatRequest:
+    return replace(
+        request,
+        tools=prompt_input.offer.definitions(),
+        tool_choice="" if prompt_input.may_call else "none",
+        parallel_tool_calls=prompt_input.offer.parallel,
     )
 
 

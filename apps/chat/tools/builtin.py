@@ -47,51 +47,49 @@ async def fetch_url(user: User, arguments: Arguments) -> str:
     return await fetching.fetch(arguments["url"], allow_private=settings.FETCH_PRIVATE_URLS)
 
 
+TOOLS = (
+    Tool(
+        name="calculator",
+        title="Calculator",
+        description="Works out an arithmetic expression exactly. Use it for any sum beyond "
+        f"the trivial. Knows + - * / // % ** ( ), pi, e and {arithmetic.FUNCTIONS}.",
+        parameters=parameters(
+            expression={"type": "string", "description": "For example: 2 * (3 + sqrt(16))"}
+        ),
+        run="apps.chat.tools.builtin.calculator",
+        seconds=5,
+    ),
+    Tool(
+        name="date_and_time",
+        title="Date and time",
+        description="Says what day and time it is now.",
+        parameters=parameters(
+            [], time_zone={"type": "string", "description": "Like Europe/Berlin; else UTC."}
+        ),
+        run="apps.chat.tools.builtin.date_and_time",
+        seconds=5,
+    ),
+    Tool(
+        name="search_conversations",
+        title="Search your chats",
+        description="Searches what this person and you said in earlier conversations. Finds "
+        "messages with all the words.",
+        parameters=parameters(words={"type": "string", "minLength": 1, "maxLength": 300}),
+        run="apps.chat.tools.builtin.search_conversations",
+    ),
+    Tool(
+        name="fetch_url",
+        title="Fetch a web page",
+        description="Reads the text of a web page or file at an http or https address.",
+        parameters=parameters(url={"type": "string", "maxLength": fetching.MAX_URL}),
+        run="apps.chat.tools.builtin.fetch_url",
+        needs_approval=True,
+        is_there=lambda: settings.FETCH_URLS,
+    ),
+)
+
+
 def register_all() -> None:
     """Register the built-in tools."""
-    register(
-        Tool(
-            name="calculator",
-            title="Calculator",
-            description="Works out an arithmetic expression exactly. Use it for any sum beyond "
-            f"the trivial. Knows + - * / // % ** ( ), pi, e and {arithmetic.FUNCTIONS}.",
-            parameters=parameters(
-                expression={"type": "string", "description": "For example: 2 * (3 + sqrt(16))"}
-            ),
-            run="apps.chat.tools.builtin.calculator",
-            seconds=5,
-        )
-    )
-    register(
-        Tool(
-            name="date_and_time",
-            title="Date and time",
-            description="Says what day and time it is now.",
-            parameters=parameters(
-                [], time_zone={"type": "string", "description": "Like Europe/Berlin; else UTC."}
-            ),
-            run="apps.chat.tools.builtin.date_and_time",
-            seconds=5,
-        )
-    )
-    register(
-        Tool(
-            name="search_conversations",
-            title="Search your chats",
-            description="Searches what this person and you said in earlier conversations. Finds "
-            "messages with all the words.",
-            parameters=parameters(words={"type": "string", "minLength": 1, "maxLength": 300}),
-            run="apps.chat.tools.builtin.search_conversations",
-        )
-    )
-    register(
-        Tool(
-            name="fetch_url",
-            title="Fetch a web page",
-            description="Reads the text of a web page or file at an http or https address.",
-            parameters=parameters(url={"type": "string", "maxLength": fetching.MAX_URL}),
-            run="apps.chat.tools.builtin.fetch_url",
-            needs_approval=True,
-            is_there=lambda: settings.FETCH_URLS,
-        )
-    )
+    for tool in TOOLS:
+        register(tool)
