@@ -92,6 +92,22 @@ def lines(
             yield line
 
 
+def _start(
+    module: str, arguments: Sequence[str], limits: Limits, file: IO[bytes] | None
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - our own modules
+        [
+            *(sys.executable, "-m", "apps.core.sandbox"),
+            *(str(limits.cpu_seconds), str(limits.memory_bytes), module, *arguments),
+        ],
+        cwd=BASE,
+        env={name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ},
+        stdin=subprocess.DEVNULL if file is None else file,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+
+
 @contextmanager
 def _running(
     module: str, arguments: Sequence[str], limits: Limits, file: IO[bytes] | None
@@ -99,17 +115,7 @@ def _running(
     if not places.acquire(timeout=PATIENCE_SECONDS):
         raise Busy
     try:
-        process = subprocess.Popen(  # noqa: S603 - our own modules
-            [
-                *(sys.executable, "-m", "apps.core.sandbox"),
-                *(str(limits.cpu_seconds), str(limits.memory_bytes), module, *arguments),
-            ],
-            cwd=BASE,
-            env={name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ},
-            stdin=subprocess.DEVNULL if file is None else file,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        process = _start(module, arguments, limits, file)
         assert process.stdout is not None
         is_late = threading.Event()
 

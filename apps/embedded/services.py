@@ -36,7 +36,9 @@ def children(options: Options, parts: Parts, inherited: Mapping[str, str]) -> li
     env = child_env(options, parts, inherited)
     redis = [parts.redis.child(env)] if parts.redis is not None else []
     llamas = _llamas(parts, env)
-    return [*redis, *llamas, *_django(options, env, [child.name for child in [*redis, *llamas]])]
+    servers = [child.name for child in [*redis, *llamas]]
+    web = _web(options, env, servers)
+    return [*redis, *llamas, web, *_background(options, env, servers)]
 
 
 def child_env(options: Options, parts: Parts, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -80,24 +82,27 @@ def _llamas(parts: Parts, env: Mapping[str, str]) -> list[Child]:
     ]
 
 
-def _django(options: Options, env: Mapping[str, str], servers: list[str]) -> list[Child]:
+def _web(options: Options, env: Mapping[str, str], servers: list[str]) -> Child:
+    return Child(
+        name="web",
+        argv=[
+            *(sys.executable, "-m", "uvicorn", "workbench.asgi:application"),
+            *("--host", options.host, "--port", str(options.port)),
+            *("--loop", "uvloop", "--http", "httptools", "--lifespan", "off"),
+            *("--no-access-log", "--no-proxy-headers", "--timeout-graceful-shutdown", "2"),
+        ],
+        env=env,
+        # 4xx counts as ready: WORKBENCH_HOSTS may not list the address used here.
+        ready=http_ready(options.reachable_host, options.port, below=500),
+        after=["redis"] if "redis" in servers else [],
+        uses=servers,
+        needed=True,
+    )
+
+
+def _background(options: Options, env: Mapping[str, str], servers: list[str]) -> list[Child]:
     celery = [sys.executable, "-m", "celery", "-A", "workbench"]
     return [
-        Child(
-            name="web",
-            argv=[
-                *(sys.executable, "-m", "uvicorn", "workbench.asgi:application"),
-                *("--host", options.host, "--port", str(options.port)),
-                *("--loop", "uvloop", "--http", "httptools", "--lifespan", "off"),
-                *("--no-access-log", "--no-proxy-headers", "--timeout-graceful-shutdown", "2"),
-            ],
-            env=env,
-            # 4xx counts as ready: WORKBENCH_HOSTS may not list the address used here.
-            ready=http_ready(options.reachable_host, options.port, below=500),
-            after=["redis"] if "redis" in servers else [],
-            uses=servers,
-            needed=True,
-        ),
         Child(
             name="pumps",
             argv=[sys.executable, "manage.py", "run_pumps"],
@@ -109,14 +114,8 @@ def _django(options: Options, env: Mapping[str, str], servers: list[str]) -> lis
             name="worker",
             argv=[
                 *(*celery, "worker", "-Q", "default", "-c", str(WORKER_PROCESSES)),
-                *(
-                    "--loglevel",
-                    "INFO",
-                    "-n",
-                    "workbench@%h",
-                    "--without-gossip",
-                    "--without-mingle",
-                ),
+                *("--loglevel", "INFO", "-n", "workbench@%h"),
+                *("--without-gossip", "--without-mingle"),
             ],
             # SIGTERM as SIGQUIT: finish short tasks, put the others back in the queue.
             env={**env, **ONE_THREAD, **NO_CHECKS, "REMAP_SIGTERM": "SIGQUIT"},

@@ -146,13 +146,7 @@ async def embed(
     """
     if not texts:
         raise ValueError("No text to embed.")
-    places: dict[bytes, int] = {}
-    inverse = np.fromiter(
-        (places.setdefault(text_hash(text), len(places)) for text in texts),
-        dtype=np.intp,
-        count=len(texts),
-    )
-    hashes = list(places)
+    hashes, inverse = _distinct_hashes(texts)
     vectors, known = await in_db(_look_up, embedder.fingerprint, hashes, lasting)
     unseen = _first_texts(texts, inverse, known, len(hashes))
     expires = retention.expiry_date(lasting=lasting)
@@ -172,22 +166,22 @@ async def embed(
             save_later=save_later,
             lasting=lasting,
         )
-    if work.problems:
-        raise TextsTooLarge(
-            {
-                place: work.problems[distinct]
-                for place, distinct in enumerate(inverse.tolist())
-                if distinct in work.problems
-            }
-        )
-    assert work.vectors is not None
-    if len(hashes) == len(texts):
-        return work.vectors
-    return arrays.take_rows(work.vectors, inverse)
+    return work.vectors_of(inverse)
 
 
 def text_hash(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
+
+
+def _distinct_hashes(texts: Sequence[str]) -> tuple[list[bytes], NDArray[np.intp]]:
+    """Return the hashes of the distinct texts, and for each text the place of its hash."""
+    places: dict[bytes, int] = {}
+    inverse = np.fromiter(
+        (places.setdefault(text_hash(text), len(places)) for text in texts),
+        dtype=np.intp,
+        count=len(texts),
+    )
+    return list(places), inverse
 
 
 def _first_texts(
@@ -252,10 +246,6 @@ class _EmbedCall:
         )
         self._sender = Sender(embedder.target, lane, self._collect, self._saver.has_room)
 
-    @property
-    def problems(self) -> dict[int, errors.LLMError]:
-        return self._sender.problems
-
     async def run(self, unseen: list[tuple[int, str]], *, save_later: bool) -> None:
         self._total = len(unseen)
         if self.progress is not None:
@@ -278,6 +268,21 @@ class _EmbedCall:
             raise group.exceptions[0] from None
         finally:
             await self._saver.flush()  # vectors that came are saved, whatever ended the work
+
+    def vectors_of(self, inverse: NDArray[np.intp]) -> Vectors:
+        """Return a vector per text, in order.
+
+        Raises:
+            TextsTooLarge: some texts do not fit into the model.
+        """
+        problems = self._sender.problems
+        if problems:
+            places = enumerate(inverse.tolist())
+            raise TextsTooLarge({at: problems[text] for at, text in places if text in problems})
+        assert self.vectors is not None
+        if len(self.hashes) == len(inverse):
+            return self.vectors
+        return arrays.take_rows(self.vectors, inverse)
 
     async def _send(self, unseen: list[tuple[int, str]]) -> None:
         try:

@@ -75,26 +75,35 @@ def find_nearest(
         rows = np.sort(np.random.default_rng(seed).choice(len(left), count, replace=False))
     partner = np.zeros(len(rows), dtype=np.int64)
     cosine = np.full(len(rows), -1.0, dtype=np.float32)
-    columns = BLOCK * 16
     for start in range(0, len(rows), BLOCK):
         mine = slice(start, start + BLOCK)
-        places = rows[mine]
-        block = left[places]
-        # The other row of a pair comes later: columns before the block need not be computed.
-        begin = int(places[0]) + 1 if right is None else 0
-        for offset in range(begin, len(other), columns):
-            cosines = block @ other[offset : offset + columns].T
-            there = np.arange(offset, offset + cosines.shape[1])
-            if right is None and offset <= places[-1]:
-                cosines[there[None, :] <= places[:, None]] = -1.0
-            if same is not None:
-                cosines[same[0][places, None] == same[1][None, there]] = -1.0
-            best = cosines.argmax(axis=1)
-            value = cosines[np.arange(len(block)), best]
-            better = value > cosine[mine]
-            partner[mine] = np.where(better, best + offset, partner[mine])
-            cosine[mine] = np.maximum(cosine[mine], value)
+        partner[mine], cosine[mine] = _nearest_of_block(left, right, rows[mine], same)
     return NearestRows(rows, partner, np.minimum(cosine, np.float32(1)))
+
+
+def _nearest_of_block(
+    left: Vectors, right: Vectors | None, places: Codes, same: tuple[Codes, Codes] | None
+) -> tuple[Codes, Vectors]:
+    """Return the nearest other row of each of these rows of `left`, and its cosine."""
+    other = left if right is None else right
+    block = left[places]
+    partner = np.zeros(len(places), dtype=np.int64)
+    cosine = np.full(len(places), -1.0, dtype=np.float32)
+    columns = BLOCK * 16
+    # The other row of a pair comes later: columns before the block need not be computed.
+    begin = int(places[0]) + 1 if right is None else 0
+    for offset in range(begin, len(other), columns):
+        cosines = block @ other[offset : offset + columns].T
+        there = np.arange(offset, offset + cosines.shape[1])
+        if right is None and offset <= places[-1]:
+            cosines[there[None, :] <= places[:, None]] = -1.0
+        if same is not None:
+            cosines[same[0][places, None] == same[1][None, there]] = -1.0
+        best = cosines.argmax(axis=1)
+        value = cosines[np.arange(len(block)), best]
+        partner = np.where(value > cosine, best + offset, partner)
+        cosine = np.maximum(cosine, value)
+    return partner, cosine
 
 
 def find_near_pairs(

@@ -36,13 +36,7 @@ def detect_layout(path: Path, *, options: ReadOptions) -> Layout:
     check_sizes(path)
     with Workbook(path) as book:
         names = tuple(book.sheet_names)
-        sheet = options.sheet if options.sheet in names else ""
-        rows: list[list[str]] = []
-        for name in (sheet,) if sheet else names:
-            rows = _first_rows(book, name)
-            if rows:
-                sheet = name
-                break
+        sheet, rows = _choose_sheet(book, options.sheet)
         formulas = bool(rows) and has_formulas(path, book.part(sheet))
         declared = book.declared_rows(sheet) if rows else 0
     if not rows:
@@ -65,6 +59,14 @@ def detect_layout(path: Path, *, options: ReadOptions) -> Layout:
         formulas=formulas,
         estimated_rows=declared,
     )
+
+
+def _choose_sheet(book: Workbook, wanted: str) -> tuple[str, list[list[str]]]:
+    """Return the wanted sheet, or else the first that is not empty, with its first rows."""
+    for name in (wanted,) if wanted in book.sheet_names else book.sheet_names:
+        if rows := _first_rows(book, name):
+            return name, rows
+    return "", []
 
 
 def read_records(path: Path, layout: Layout) -> Records:
