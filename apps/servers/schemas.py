@@ -148,9 +148,27 @@ class SlotOut(Schema):
     context: int | None
 
 
+def _slots_out(server: Server, busy: int) -> dict[str, Any]:
+    limit = server.concurrency_limit
+    return {
+        "total": server.slots,
+        "source": server.slots_source(),
+        "basis": basis_of(server.slots_source()),
+        "busy": busy,
+        "unified": server.unified(),
+        "unified_source": server.unified_source(),
+        "unified_basis": basis_of(server.unified_source()),
+        "context": server.context_of(),
+        "context_source": server.context_source(),
+        "context_basis": basis_of(server.context_source()) if server.context_of() else None,
+        "pool": server.pool(),
+        "cap": limit[0] if limit else None,
+        "cap_reason": limit[1] if limit else "",
+    }
+
+
 def server_out(server: Server, health: Health, busy: int) -> dict[str, Any]:
     """A server as `ServerOut`. Prefetch its `defaults`."""
-    limit = server.concurrency_limit
     return {
         "id": server.pk,
         "name": server.name,
@@ -164,21 +182,7 @@ def server_out(server: Server, health: Health, busy: int) -> dict[str, Any]:
         "last_token": health.last_token,
         "error": health.error,
         "models": [ModelOut.from_orm(model) for model in server.model_facts],
-        "slots": {
-            "total": server.slots,
-            "source": server.slots_source(),
-            "basis": basis_of(server.slots_source()),
-            "busy": busy,
-            "unified": server.unified(),
-            "unified_source": server.unified_source(),
-            "unified_basis": basis_of(server.unified_source()),
-            "context": server.context_of(),
-            "context_source": server.context_source(),
-            "context_basis": basis_of(server.context_source()) if server.context_of() else None,
-            "pool": server.pool(),
-            "cap": limit[0] if limit else None,
-            "cap_reason": limit[1] if limit else "",
-        },
+        "slots": _slots_out(server, busy),
         "defaults": [
             {
                 "use": default.use,

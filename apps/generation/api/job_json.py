@@ -57,19 +57,20 @@ def job_json(job: Job) -> JobOut:
         cached_share=progress.cached_share,
         width=progress.width,
         all_servers=batch.all_servers,
-        servers=[
-            JobServerOut(
-                id=found.server.pk,
-                name=found.server.name,
-                state=found.state,
-                reason=found.reason,
-                is_fallback=found.is_fallback,
-                width=found.width,
-                rows=found.rows,
-                rows_per_s=found.rows_per_s,
-            )
-            for found in batches.servers_of(batch)
-        ],
+        servers=[_server_json(found) for found in batches.servers_of(batch)],
+    )
+
+
+def _server_json(found: batches.JobServer) -> JobServerOut:
+    return JobServerOut(
+        id=found.server.pk,
+        name=found.server.name,
+        state=found.state,
+        reason=found.reason,
+        is_fallback=found.is_fallback,
+        width=found.width,
+        rows=found.rows,
+        rows_per_s=found.rows_per_s,
     )
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from apps.generation.rows.generate_row import (
 )
 from apps.generation.rows.samplers import RowSeed
 from apps.llm.errors import LLMError
-from apps.llm.permits import Lane
+from apps.llm.permits import Lane, Permit
 from apps.llm.thinking import Thinking
 from apps.servers.services import Target, hold_slot, refresh_server
 
@@ -105,15 +106,7 @@ async def _preview(
             generated = await generate(completion)
         except UnknownReply:
             completion = RecordedCompletion(target.server.pk, known, may_ask=True)
-            async with hold_slot(
-                target.server,
-                lane=Lane.INTERACTIVE,
-                model=target.model,
-                tokens=tokens,
-                label="Preview",
-                person=person,
-                owner=person,
-            ) as held:
+            async with _hold_slot(target, tokens, person) as held:
                 generated = await generate(completion)
                 held.record_usage(completion.spent)
     except LLMError as error:
@@ -124,6 +117,20 @@ async def _preview(
         seconds=sum(reply.seconds for reply in completion.used),
         replies=completion.used,
         asked=completion.asked,
+    )
+
+
+def _hold_slot(
+    target: Target, tokens: int, person: int | None
+) -> AbstractAsyncContextManager[Permit]:
+    return hold_slot(
+        target.server,
+        lane=Lane.INTERACTIVE,
+        model=target.model,
+        tokens=tokens,
+        label="Preview",
+        person=person,
+        owner=person,
     )
 
 

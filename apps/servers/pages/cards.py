@@ -13,7 +13,7 @@ from apps.servers.models import Kind, Server, State
 from apps.servers.pages.charts import Chart, charts, series
 from apps.servers.pages.fact_rows import FactRow, ModelRow, fact_rows, model_rows
 from apps.servers.pages.line import Line, build_line
-from apps.servers.pages.server_snapshot import seconds_since, take_snapshot
+from apps.servers.pages.server_snapshot import ServerSnapshot, seconds_since, take_snapshot
 from apps.servers.pages.slot_file_rows import SlotFileSummary, slot_file_rows
 from apps.servers.pages.slot_view import HeldPermit, Occupant, SlotView, slot_views
 from apps.servers.pages.status_text import describe, format_duration
@@ -112,11 +112,7 @@ def build_card(
     """
     state = _state(server, health)
     reachable = state in {"ready", "stuck", "asleep"}
-    rows = [
-        _slot_row(server, scope, slots.get(scope, ()), occupancy, viewer)
-        for scope, occupancy in occupancies.items()
-        if reachable
-    ]
+    rows = _slot_rows(server, occupancies, slots, viewer) if reachable else []
     views = [view for row in rows for view in row.views]
     snapshot = take_snapshot(server, state, health, views, occupancies)
     return Card(
@@ -133,16 +129,7 @@ def build_card(
         charts=charts(buckets, embeds=_only_embeds(server)),
         series=series(buckets),
         downloads=reachable and server.kind == Kind.ROUTER,
-        line=build_line(
-            server,
-            reachable=reachable,
-            uses=[default.use for default in server.defaults.all()],
-            views=views,
-            reports_slots=bool(rows) and all(row.is_reported for row in rows),
-            buckets=buckets,
-            next_check=snapshot.next_check,
-            waiting=snapshot.waiting,
-        ),
+        line=_line(server, reachable, rows, buckets, snapshot),
     )
 
 
@@ -150,6 +137,37 @@ def _state(server: Server, health: Health) -> str:
     if health.state == State.READY and server.facts.sleeping:
         return "asleep"
     return str(health.state)
+
+
+def _line(
+    server: Server,
+    reachable: bool,
+    rows: Sequence[SlotRow],
+    buckets: Sequence[UsageBucket],
+    snapshot: ServerSnapshot,
+) -> Line:
+    return build_line(
+        server,
+        reachable=reachable,
+        uses=[default.use for default in server.defaults.all()],
+        views=[view for row in rows for view in row.views],
+        reports_slots=bool(rows) and all(row.is_reported for row in rows),
+        buckets=buckets,
+        next_check=snapshot.next_check,
+        waiting=snapshot.waiting,
+    )
+
+
+def _slot_rows(
+    server: Server,
+    occupancies: Mapping[str, Occupancy],
+    slots: Mapping[str, Sequence[SlotStatus]],
+    viewer: User,
+) -> list[SlotRow]:
+    return [
+        _slot_row(server, scope, slots.get(scope, ()), occupancy, viewer)
+        for scope, occupancy in occupancies.items()
+    ]
 
 
 def _slot_row(

@@ -16,6 +16,7 @@ from apps.batch.models import Item, ItemStatus
 from apps.batch.services import wake_pump
 from apps.generation.models import Job
 from apps.generation.recipe.problems import RecipeError
+from apps.generation.recipe.recipe import Recipe
 from apps.generation.recipe.spec import Spec
 from apps.generation.review import restore, similar_rows
 from apps.generation.review.edit_row import edit_row
@@ -185,13 +186,9 @@ def _context(
     in_queue = item is not None and place < len(indices) and indices[place] == item.index
     follows = indices[place + in_queue : place + in_queue + 1]
     earlier = indices[place - 1 : place] if place else []
-    recipe = found.spec.recipe
     context: dict[str, Any] = {
         "job": found,
         "item": item,
-        "status": ItemStatus.ACCEPTED if chosen.name == UNSEEN else chosen.name,
-        "unseen": chosen.name == UNSEEN,
-        "filter": chosen,
         "before": rows.filter(index__in=earlier).only("index").first(),
         "next": rows.filter(index__in=follows).only("index").first(),
         "left": len(indices) - place,
@@ -199,6 +196,18 @@ def _context(
         "place": place,
         "queue": indices[place : place + MAX_QUEUE],
         "problem": "",
+        **_filter_context(found.spec.recipe, chosen),
+    }
+    if left_by is not None and item is None:
+        context["before"] = left_by
+    return context | (row_context(found, item) if item is not None else {})
+
+
+def _filter_context(recipe: Recipe, chosen: RowFilter) -> dict[str, Any]:
+    return {
+        "status": ItemStatus.ACCEPTED if chosen.name == UNSEEN else chosen.name,
+        "unseen": chosen.name == UNSEEN,
+        "filter": chosen,
         "segments": [
             (chosen.query(status=name), label, name == chosen.name) for name, label in SEGMENTS
         ],
@@ -207,6 +216,3 @@ def _context(
         "sorts": sorts(recipe).items(),
         "sort": chosen.sort or ("number" if chosen.name != NEWEST else NEWEST),
     }
-    if left_by is not None and item is None:
-        context["before"] = left_by
-    return context | (row_context(found, item) if item is not None else {})
