@@ -61,9 +61,10 @@ def detect_layout(path: Path, *, options: ReadOptions) -> Layout:
     )
 
 
-def _choose_sheet(book: Workbook, wanted: str) -> tuple[str, list[list[str]]]:
+def _choose_sheet(book: Workbook, wanted: str | None) -> tuple[str, list[list[str]]]:
     """Return the wanted sheet, or else the first that is not empty, with its first rows."""
-    for name in (wanted,) if wanted in book.sheet_names else book.sheet_names:
+    names = book.sheet_names
+    for name in [wanted] if wanted is not None and wanted in names else names:
         if rows := _first_rows(book, name):
             return name, rows
     return "", []
