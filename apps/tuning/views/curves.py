@@ -105,7 +105,8 @@ def _curve(title: str, named: Sequence[Named], knee: int | None = None) -> Curve
         for kind, name, values in named
     ]
     spoken = "; ".join(
-        " ".join([name, *(f"{width}: {_label(values[width])}" for width in sorted(values))]).strip()
+        f"{name} ".lstrip()
+        + ", ".join(f"{width}: {_label(values[width])}" for width in sorted(values))
         for _, name, values in named
     )
     return Curve(

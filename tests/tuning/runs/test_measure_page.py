@@ -168,3 +168,57 @@ def test_curves_reach_from_zero_to_a_round_number() -> None:
     assert each.title == "Tokens/s of each sequence"
     assert [line.name for line in first.lines] == ["median", "95th percentile"]
     assert make_curves([]) == []
+
+
+def test_model_is_chosen_where_there_are_several(admin: Client, gpu: Server) -> None:
+    assert 'name="model"' not in page(admin, gpu)
+    models = [{"id": "m"}, {"id": "other"}, {"id": "vectors", "embeddings": True}]
+    Server.objects.update(stored_facts=FACTS | {"models": models})
+    shown = page(admin, gpu)
+    assert '<option value="other">' in shown
+    assert '<option value="vectors">' not in shown
+    assert act(admin, gpu, action="start", minutes="1", model="vectors").status_code == 422
+    assert act(admin, gpu, action="start", minutes="1", model="other").status_code == 302
+    run = active_run(gpu)
+    assert run is not None
+    assert run.model == "other"
+
+
+def test_admin_is_told_that_requests_may_cost_money(admin: Client, gpu: Server) -> None:
+    assert "paid service" not in page(admin, gpu)
+    Server.objects.update(kind="openai")
+    assert "Requests to a paid service cost money." in page(admin, gpu)
+
+
+def test_member_sees_a_running_measurement_without_its_button(
+    admin: Client, browser: Client, gpu: Server
+) -> None:
+    act(admin, gpu, action="start", minutes="7")
+    shown = page(browser, gpu)
+    assert "Waiting for a worker." in shown
+    assert "Max 7 min." in shown
+    assert 'value="cancel"' not in shown
+
+
+def test_earlier_runs_can_be_chosen(browser: Client, gpu: Server) -> None:
+    first = run_of(gpu, measured(100, 150), "Cancelled.")
+    assert "Compare with" not in page(browser, gpu)
+    run_of(gpu, measured(100, 190, 200))
+    shown = page(browser, gpu)
+    assert "Compare with" in shown
+    assert "(incomplete)" in shown
+    assert "200" in shown
+    chosen = page(browser, gpu, f"?run={first.pk}")
+    assert "Cancelled." in chosen
+    assert '<th scope="row">4</th>' in shown
+    assert f'<option value="{first.pk}" selected>' in chosen
+
+
+def test_name_of_a_server_is_text(browser: Client, gpu: Server) -> None:
+    Server.objects.update(name="<b>Box</b>")
+    run_of(gpu, measured(100))
+    assert "<b>Box" not in page(browser, gpu)
+
+
+def test_unknown_server_is_not_found(browser: Client, db: None) -> None:
+    assert browser.get("/servers/99/measure/").status_code == 404
