@@ -37,6 +37,7 @@ HTTPS = env.boolean("WORKBENCH_HTTPS")
 PROXIES = env.networks("WORKBENCH_PROXIES")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = ["^metrics$"]  # Prometheus asks from beside us, not through the proxy
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_HSTS_SECONDS = int(timedelta(days=365).total_seconds()) if HTTPS else 0
 SECURE_REFERRER_POLICY = "same-origin"

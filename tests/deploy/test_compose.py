@@ -175,7 +175,7 @@ def test_what_is_waited_for_can_come_true() -> None:
 
 def test_only_this_machine_reaches_it_by_default() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert set(published) == {"web", "proxy"}
+    assert set(published) == {"web", "proxy", "grafana"}
     assert published["web"] == ["127.0.0.1:8000:8000"]
 
 
