@@ -1,4 +1,5 @@
--- Grants a permit if a slot is free now and returns "", else the reason of the refusal.
+-- Grants a permit if a slot is free now and returns "", else the reason of the refusal: of a person
+-- also how many are before them.
 --
 -- KEYS[3]: a hash, the slots left after the server has refused a request.
 -- KEYS[4]: a sorted set, the models people used, by time.
@@ -164,19 +165,23 @@ if person_waits then
       in_the_way = in_the_way or entry.lane == 'revoked'
     end
   end
-  if not in_the_way and slots - held > ahead and (held == 0 or fits(tokens)) then return grant() end
-
-  local missing = ahead + 1 - (slots - held) - revoked
+  local granted = not in_the_way and slots - held > ahead and (held == 0 or fits(tokens))
+  -- Requests are closed for this one and those before it; also for those behind it, where it gets the
+  -- slot that was freed for them.
+  local missing = (granted and #waiters or ahead + 1) - (slots - held) - revoked
   for _, entry in ipairs(revocable) do
-    if entry.lane ~= 'revoked' and (missing > 0 or not fits(staying)) then
+    if entry.lane ~= 'revoked' and (missing > 0 or not granted and not fits(staying)) then
       missing, staying = missing - 1, staying - entry.tokens
       revoke(entry)
     end
   end
+  if granted then return grant() end
   if since == now then count('waited', 1) end
   claim.lane, claim.since, claim.ends = 'waiting', since, now + terms.waiter
   store(name, claim)
-  return 'slots'
+  -- Who asked was not the one whose turn it is: those are told.
+  for i = 1, math.min(slots - held, ahead) do notify('next:' .. waiters[i].name) end
+  return 'slots:' .. ahead
 end
 
 -- Nobody waits for a row, so people come first: those who wait, and those who may ask again.

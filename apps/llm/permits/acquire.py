@@ -26,13 +26,15 @@ from apps.llm.permits.keys import permit_key
 from apps.llm.permits.permit import Permit
 from apps.llm.permits.permit_holder import PermitHolder, permit_holder
 from apps.llm.permits.terms import Lane, ModelInUse, NoSlot, SlotTaken, SlotTerms
-from apps.llm.permits.wait_reason import parse_backoff
+from apps.llm.permits.wait_reason import parse_backoff, people_before
 
 logger = logging.getLogger(__name__)
 
 # Should the message that a slot is free be lost, a waiter asks again after this; it is also how
 # soon rows notice that nobody is active any more.
 POLL_SECONDS = 0.25
+# The same for people with many before them; sooner than WAITER_SECONDS, or they would have left.
+FAR_POLL_SECONDS = 1.0
 # A request that waits asks this often what is known of the server now.
 TERMS_SECONDS = 1.0
 NewTerms = Callable[[], Awaitable[SlotTerms]]
@@ -158,24 +160,26 @@ async def _acquire(
     server_id, known_at = held.server_id, time.monotonic()
     if lane is not Lane.INTERACTIVE:
         await holder.subscribe(server_id)  # not to miss that the permit is revoked
-    while True:
-        if new_terms is not None and time.monotonic() - known_at >= TERMS_SECONDS:
-            terms, known_at = await new_terms(), time.monotonic()
-        slot_free = holder.slot_free(server_id)
-        async with asyncio.timeout(redis_seconds):
-            refusal = await _ask(holder, held, terms)
-        if not refusal:
-            return
-        _raise_for(refusal, lane)
-        if on_wait is not None:
-            on_wait()
-            on_wait = None
+    with holder.waiting(held) as waiter:
+        while True:
+            if new_terms is not None and time.monotonic() - known_at >= TERMS_SECONDS:
+                terms, known_at = await new_terms(), time.monotonic()
+            waiter.woken.clear()
+            async with asyncio.timeout(redis_seconds):
+                refusal = await _ask(holder, held, terms)
+            if not refusal:
+                return
+            _raise_for(refusal, lane)
+            waiter.rank = people_before(refusal)
+            if on_wait is not None:
+                on_wait()
+                on_wait = None
+                await holder.subscribe(server_id)
+                continue
             await holder.subscribe(server_id)
-            continue
-        await holder.subscribe(server_id)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(POLL_SECONDS):
-                await slot_free.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FAR_POLL_SECONDS if waiter.is_far else POLL_SECONDS):
+                    await waiter.woken.wait()
 
 
 async def _ask(holder: PermitHolder, held: Permit, terms: SlotTerms) -> str:

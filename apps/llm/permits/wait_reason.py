@@ -1,7 +1,8 @@
 """Why rows wait for a slot, as `acquire.lua` reports it.
 
-A refusal is one of "slots", "people", "tokens", "restarted", "model:<models in the way>", or
-"limit:<milliseconds>:<reason>" where the server itself has refused a request.
+A refusal is one of "slots", of a person "slots:<people before>", "people", "tokens", "restarted",
+"model:<models in the way>", or "limit:<milliseconds>:<reason>" where the server
+itself has refused a request.
 """
 
 from contextlib import suppress
@@ -16,6 +17,12 @@ def parse_backoff(refusal: str) -> tuple[float, str]:
     """Seconds for which a server is paused, and its own reason."""
     _, ms, reason = refusal.split(":", 2)
     return int(ms) / 1000, reason
+
+
+def people_before(refusal: str) -> int | None:
+    """Return how many people come before a person who waits; None where that was not the reason."""
+    kind, _, count = refusal.partition(":")
+    return int(count) if kind == "slots" and count else None
 
 
 def describe_backoff(refusal: str) -> str:

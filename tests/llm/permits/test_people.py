@@ -244,3 +244,33 @@ async def test_idle_lane_is_closed_before_a_row() -> None:
         assert spare.done()
         assert not row.done()
     await cancel(row, spare)
+
+
+async def test_who_takes_a_freed_slot_first_has_another_one_freed() -> None:
+    server = a_server(2)
+    gauge = Gauge(server)
+    rows = [asyncio.create_task(gauge.hold(forever=True)) for _ in range(2)]
+    await until_held(server, batch=2)
+    async with asyncio.timeout(PATIENCE):
+        async with hold_slot(server, lane=Lane.INTERACTIVE, person=1):
+            again = asyncio.create_task(gauge.hold(Lane.INTERACTIVE, person=1, forever=True))
+            async with hold_slot(server, lane=Lane.INTERACTIVE, person=2):
+                await until_waiting(server, 1)
+            await until(lambda: all_done(rows))
+        await cancel(again)
+
+
+async def all_done(tasks: list[asyncio.Task[None]]) -> bool:
+    return all(task.done() for task in tasks)
+
+
+async def test_of_many_who_wait_only_the_first_ask_for_each_slot() -> None:
+    server = a_server(1)
+    gauge = Gauge(server)
+    async with asyncio.timeout(PATIENCE), hold_slot(server, lane=Lane.INTERACTIVE, person=0):
+        waiting = [
+            asyncio.create_task(gauge.hold(Lane.INTERACTIVE, person=n)) for n in range(1, 31)
+        ]
+        await until_waiting(server, 30)
+    await asyncio.gather(*waiting)
+    assert gauge.most == 1
