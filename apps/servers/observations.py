@@ -69,10 +69,14 @@ async def record_width(server: Server, model: str, width: MeasuredWidth) -> None
     await in_db(Server.objects.change_facts, server.pk, add)
 
 
-def record_best_width(server: Server, model: str, width: int) -> None:
-    """Make `width` the rows that jobs of a model have in parallel on this server."""
+def record_best_width(server: Server, model: str, width: int, mixed: int | None = None) -> None:
+    """Make `width` the rows that jobs of a model have in parallel on this server.
+
+    Args:
+        mixed: the same while people use the server; None: what they leave.
+    """
     at = timezone.now().isoformat(timespec="seconds")
-    best = BestWidth(width, server.slots_of(model), at)
+    best = BestWidth(width, server.slots_of(model), at, mixed)
     name = server.model_id(model)
 
     def add(facts: ServerFacts) -> None:

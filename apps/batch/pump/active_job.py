@@ -54,6 +54,8 @@ class ActiveJob:
     """When the last row was finished that post-processing has seen, of any server."""
     best_width: int | None = None
     """Measured max rows in parallel, if fewer than all slots."""
+    mixed_width: int | None = None
+    """The same while people use the server; None while nobody does, or if not measured."""
     is_home: bool = True
     """True if this is the job's own server, whose pump keeps the job in order: refill, end."""
     is_shared: bool = False
@@ -144,8 +146,8 @@ class ActiveJob:
     @property
     def is_full(self) -> bool:
         """True if no further row may start; the owner's limit goes before the measured one."""
-        limit = self.best_width if self.width is None else self.width
-        if limit is not None and self.running >= limit:
+        limits = [self.best_width, self.mixed_width] if self.width is None else [self.width]
+        if any(limit is not None and self.running >= limit for limit in limits):
             return True
         # The last rows of a day run one by one, and none starts beyond the limit.
         budget = self.daily_tokens

@@ -6,9 +6,11 @@ Each look also renews the lease.
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from datetime import timedelta
 
 from django.db import OperationalError
+from redis.exceptions import RedisError
 
 from apps.batch.models import BatchStatus
 from apps.batch.pump import state as pump_state
@@ -17,6 +19,7 @@ from apps.batch.pump.post_processing import PostProcessor
 from apps.batch.pump.row_runner import waiting_for_server
 from apps.batch.pump.state import PumpState
 from apps.batch.store import disk_space, job_writes, leases, reads
+from apps.llm.permits import Lane, permits_in_flight
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State
 from apps.servers.services import refresh_server
@@ -71,10 +74,20 @@ class ServerCheck:
         if server is None:
             return
         state.server = server
+        await self._follow_people(server)
         if _address(server) != self._address:
             self._address = _address(server)
             state.jobs.use_server(server)
             await self.check(max_age=timedelta(0))
+
+    async def _follow_people(self, server: Server) -> None:
+        """Start fewer rows while people use a server for which that was measured."""
+        has_people = False
+        if server.facts.best_widths:
+            with suppress(RedisError, OSError):
+                has_people = (await permits_in_flight(server.pk))[Lane.INTERACTIVE] > 0
+        for job in self._state.jobs:
+            job.mixed_width = server.mixed_width_of(job.model) if has_people else None
 
     async def wait_until_available(self) -> None:
         """Wait for server, Redis and disk space. Jobs show the reason; no row loses an attempt."""

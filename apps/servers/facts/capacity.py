@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from apps.servers.facts.server_facts import MeasuredWidth, ModelFacts, ServerFacts
+from apps.servers.facts.server_facts import BestWidth, MeasuredWidth, ModelFacts, ServerFacts
 
 T = TypeVar("T")
 
@@ -94,11 +94,11 @@ def measured_width(server: CapacitySource, model: str) -> MeasuredWidth | None:
     return server.facts.measured_widths.get(found.id if found else model)
 
 
-def best_width(server: CapacitySource, model: str) -> int | None:
+def best_width(server: CapacitySource, model: str) -> BestWidth | None:
     """Rows in parallel that were fastest; None if nobody measured that with these slots."""
     found = server.facts.model(model)
     best = server.facts.best_widths.get(found.id if found else model)
-    return best.value if best and best.slots == slots(server, model).value else None
+    return best if best and best.slots == slots(server, model).value else None
 
 
 def _measured(server: CapacitySource, model: str) -> list[int]:

@@ -131,6 +131,8 @@ class BestWidth:
     """The slots that the server had then: with others it says nothing."""
     at: str
     """ISO 8601."""
+    mixed: int | None = None
+    """Rows in parallel while people use the server too; None: not measured."""
 
 
 @dataclass

@@ -29,7 +29,13 @@ class ServerCapacity:
 
     def best_width_of(self: CapacitySource, model: str) -> int | None:
         """Rows in parallel that were fastest, as somebody measured; None if nobody did."""
-        return capacity.best_width(self, model)
+        best = capacity.best_width(self, model)
+        return best.value if best else None
+
+    def mixed_width_of(self: CapacitySource, model: str) -> int | None:
+        """Rows in parallel while people use the server, as somebody measured; else None."""
+        best = capacity.best_width(self, model)
+        return best.mixed if best else None
 
     @property
     def concurrency_limit(self: CapacitySource) -> tuple[int, str] | None:

@@ -202,7 +202,8 @@ def fact_rows(server: Server) -> list[FactRow]:
     for name, best in sorted(facts.best_widths.items()):
         at = localtime(datetime.fromisoformat(best.at)).strftime("%-d %b %Y, %H:%M")
         source = f"measured as the fastest with {best.slots} slots ({at})"
-        rows.append(FactRow(f"{name}: rows in parallel", str(best.value), source))
+        mixed = f", {best.mixed} while people use the server" if best.mixed else ""
+        rows.append(FactRow(f"{name}: rows in parallel", f"{best.value}{mixed}", source))
     for name, refused in sorted(facts.refused_fields.items()):
         label = f"{name}: fields not sent"
         rows.append(FactRow(label, ", ".join(refused), "the server refused them"))

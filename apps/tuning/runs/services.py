@@ -72,7 +72,7 @@ def use_best_width(server: Server, results: SweepResults) -> None:
     """Make the best number of rows the default of jobs, where the server reports its slots."""
     is_told = not server.measures_slots(results.model)
     if results.best_width is not None and results.slots > 1 and is_told:
-        record_best_width(server, results.model, results.best_width)
+        record_best_width(server, results.model, results.best_width, results.mixed_width)
 
 
 def delete_old_runs(server: Server) -> None:

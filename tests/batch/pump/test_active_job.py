@@ -51,6 +51,18 @@ def test_is_full_by_rows_in_flight(
     assert job.is_full is full
 
 
+@pytest.mark.parametrize(
+    ("width", "mixed", "running", "full"),
+    [(None, 1, 1, True), (None, 1, 0, False), (None, None, 1, False), (4, 1, 3, False)],
+)
+def test_is_full_sooner_while_people_use_the_server(
+    width: int | None, mixed: int | None, running: int, full: bool
+) -> None:
+    job = job_of(width=width)
+    job.best_width, job.mixed_width, job.running = 2, mixed, running
+    assert job.is_full is full
+
+
 @given(st.integers(0, 200), st.integers(0, 200), st.integers(0, 3))
 def test_is_full_keeps_expected_tokens_under_the_daily_limit(
     spent: int, charged: int, running: int

@@ -154,8 +154,10 @@ def test_poll_is_a_fragment(browser: Client, gpu: Server) -> None:
 
 
 def test_best_width_is_shown_and_reset(admin: Client, gpu: Server) -> None:
-    record_best_width(gpu, "m", 3)
-    assert "Jobs have <strong>3</strong> rows" in page(admin, gpu)
+    record_best_width(gpu, "m", 3, 2)
+    shown = page(admin, gpu)
+    assert "Jobs have <strong>3</strong> rows" in shown
+    assert "2 while people use the server" in shown
     assert act(admin, gpu, action="forget", model="m").status_code == 302
     assert "Jobs have <strong>" not in page(admin, gpu)
 

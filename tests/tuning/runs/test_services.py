@@ -1,13 +1,18 @@
 """Sweeps as durable tasks, and what is done with what they found."""
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
 from apps.batch.pump.metrics import PumpMetrics
+from apps.batch.pump.watcher import ServerCheck
+from apps.llm.permits import Lane
+from apps.runtime.async_db import in_db
 from apps.servers.models import Server
-from apps.servers.services import forget_best_width, refresh_server
+from apps.servers.services import forget_best_width, hold_slot, record_best_width, refresh_server
 from apps.tuning.errors import SweepError
 from apps.tuning.models import MOST_RUNS, SweepRun
 from apps.tuning.runs import run_sweep as runner
@@ -153,3 +158,32 @@ def test_worker_stops_when_the_run_is_cancelled(
     run.refresh_from_db()
     assert run.error == services.CANCELLED
     assert Task.objects.get(kind=SWEEP).state == TaskState.CANCELLED
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_pump_follows_people_with_the_width_measured_for_them(
+    server: Server, loop_closed: None
+) -> None:
+    known = await refresh_server(server)
+    model = known.model_ids[0]
+    await in_db(record_best_width, known, model, 3, 2)
+    job = SimpleNamespace(model=model, mixed_width=7)
+    pump: Any = SimpleNamespace(
+        server=known,
+        jobs=[job],
+        lease=SimpleNamespace(server_id=known.pk),
+        widths=SimpleNamespace(save=_save_nothing),
+    )
+    check = ServerCheck(pump)
+    check._address = (known.base_url, known.encrypted_key)  # noqa: SLF001
+    await check.follow_changes()
+    assert job.mixed_width is None
+    async with hold_slot(known, lane=Lane.INTERACTIVE, person=1):
+        await check.follow_changes()
+        assert job.mixed_width == 2
+    await check.follow_changes()
+    assert job.mixed_width is None
+
+
+async def _save_nothing(server: Server) -> None:
+    pass
