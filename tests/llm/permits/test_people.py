@@ -256,12 +256,10 @@ async def test_who_takes_a_freed_slot_first_has_another_one_freed() -> None:
             again = asyncio.create_task(gauge.hold(Lane.INTERACTIVE, person=1, forever=True))
             async with hold_slot(server, lane=Lane.INTERACTIVE, person=2):
                 await until_waiting(server, 1)
-            await until(lambda: all_done(rows))
+            for row in rows:
+                with pytest.raises(SlotTaken):
+                    await row
         await cancel(again)
-
-
-async def all_done(tasks: list[asyncio.Task[None]]) -> bool:
-    return all(task.done() for task in tasks)
 
 
 async def test_of_many_who_wait_only_the_first_ask_for_each_slot() -> None:
