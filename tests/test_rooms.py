@@ -71,6 +71,7 @@ def test_no_import_is_excepted() -> None:
                     "core/outgoing.py",
                     "chat/tools/fetching.py",
                     "mcp/connection.py",
+                    "monitoring/alerts/notify.py",
                     "tuning/hub_file.py",
                 ),
             ],

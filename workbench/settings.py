@@ -204,6 +204,18 @@ SLOT_FILES_FOLDER = env.text("WORKBENCH_SLOT_FILES_FOLDER")
 KEEP_VECTORS_DAYS = max(1, env.integer("WORKBENCH_KEEP_VECTORS_DAYS", 180))
 KEEP_PREDICTED_DAYS = max(0, env.integer("WORKBENCH_KEEP_PREDICTED_DAYS", 7))
 
+# Who learns of alerts besides the page: an address that gets JSON, and e-mail addresses.
+ALERT_WEBHOOK = env.text("WORKBENCH_ALERT_WEBHOOK")
+ALERT_EMAILS = env.words("WORKBENCH_ALERT_EMAILS", [])
+EMAIL_HOST = env.text("WORKBENCH_SMTP_HOST", "localhost")
+EMAIL_PORT = env.integer("WORKBENCH_SMTP_PORT", 25)
+EMAIL_HOST_USER = env.text("WORKBENCH_SMTP_USER")
+EMAIL_HOST_PASSWORD = env.text("WORKBENCH_SMTP_PASSWORD")
+EMAIL_USE_SSL = EMAIL_PORT == 465
+EMAIL_USE_TLS = EMAIL_PORT == 587
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.text("WORKBENCH_SMTP_FROM", "workbench@localhost")
+
 # Whether the model titles conversations, on an idle slot and from the prompt it has read.
 TITLES = env.boolean("WORKBENCH_TITLES", default=True)
 

@@ -59,3 +59,35 @@ class LastReading(models.Model):
 
     def __str__(self) -> str:
         return f"{self.server_id} at {self.taken}"
+
+
+class AlertKind(models.TextChoices):
+    GONE = "gone", "Server offline"
+    STUCK = "stuck", "Server stuck"
+    SLOWER = "slower", "Server slower"
+    CACHE = "cache", "Fewer prompt cache hits"
+    STALLED = "stalled", "Job stalled"
+    DISK = "disk", "Disk almost full"
+
+
+class Alert(models.Model):
+    """A problem that an admin should know of, from its begin to its end."""
+
+    kind = models.CharField(max_length=10, choices=AlertKind)
+    subject = models.CharField(max_length=60, help_text="What it is about: “server:3”, “job:5”.")
+    text = models.TextField(help_text="A sentence or two, as it was at the begin.")
+    begun = models.DateTimeField()
+    ended = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-begun", "-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind", "subject"],
+                condition=models.Q(ended=None),
+                name="one_open_alert_per_subject",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.subject}"

@@ -71,6 +71,7 @@ def fill(page: Page, folder: Path) -> Sample:
             "job-failed": f"/generate/{jobs[-1]}/",
             "servers": "/servers/",
             "server-history": "/servers/1/history/?span=hour",
+            "server-alerts": "/servers/alerts/",
             "plan-server": "/servers/plan/",
             "measure-server": "/servers/1/measure/",
             "tools": "/tools/",

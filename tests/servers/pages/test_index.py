@@ -127,7 +127,7 @@ def test_a_name_is_text(staff_browser: Client) -> None:
         assert markup not in page
 
 
-@pytest.mark.parametrize(("address", "news"), [("/servers/", 2), ("/servers/cards/", 0)])
+@pytest.mark.parametrize(("address", "news"), [("/servers/", 3), ("/servers/cards/", 0)])
 def test_ten_servers_cost_no_more_queries_than_one(
     staff_browser: Client,
     carol: User,
@@ -138,7 +138,7 @@ def test_ten_servers_cost_no_more_queries_than_one(
     create("One", free_port())
     staff_browser.get(address)
     # The session, the user, the servers, their defaults, the actions on their models; on a whole
-    # page what is new in chats, and its look.
+    # page what is new in chats, the alerts, and its look.
     with django_assert_num_queries(5 + news):
         staff_browser.get(address)
     for number in range(10):
