@@ -99,8 +99,9 @@ async def test_errors_are_those_of_the_sdk(
 
 
 async def test_a_server_that_is_away_is_told_with_a_time_to_wait(
-    program: httpx2.AsyncClient, server: Server
+    program: httpx2.AsyncClient, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("apps.servers.retry.RESTART_SECONDS", 0.0)
     listed = (await program.get("/v1/models")).json()["data"]
     server.base_url = "http://127.0.0.1:9/v1"
     await Server.objects.filter(pk=server.pk).aupdate(base_url=server.base_url)

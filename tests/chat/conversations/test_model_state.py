@@ -69,9 +69,13 @@ def test_the_state_of_the_model_of_the_next_chat(
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_server_that_went_away_is_said_to_be(
-    alice_api: AsyncClient, alice_browser: AsyncClient, demo_server: Server
+    alice_api: AsyncClient,
+    alice_browser: AsyncClient,
+    demo_server: Server,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its page has called it ready, and would not ask again."""
+    monkeypatch.setattr("apps.servers.retry.RESTART_SECONDS", 0.0)
     _, answer = await ask(alice_api)
     await events_of(alice_api, answer)
     html = (await alice_browser.get(f"/chat/answers/{answer}/")).content.decode()
