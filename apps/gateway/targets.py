@@ -49,9 +49,12 @@ async def _default(request: ProgramRequest) -> Target:
     use = Use.EMBEDDINGS if request.route.embeds else Use.CHAT
     try:
         target = await in_db(default_target, use)
+        server = await refresh_server(target.server)
+        if server.model_ids and not target.server.model_ids:  # its models were not known before
+            target = await in_db(default_target, use)
     except NoServer as error:
         raise GatewayError(404, "model_not_found", str(error)) from None
-    return Target(await refresh_server(target.server), target.model)
+    return Target(server, target.model)
 
 
 def _having(servers: list[Server], name: str) -> list[Target]:

@@ -10,6 +10,8 @@ from django.contrib.auth.models import User
 
 from apps.core.models import ApiKey, KeyScope
 from apps.gateway.application import Gateway
+from apps.llm.permits.keys import permit_key
+from apps.runtime.redis import async_redis
 from apps.servers.models import Server
 from tests.llama_process import LlamaProcess
 
@@ -74,6 +76,9 @@ async def test_default_model_answers_where_none_is_named(
     answer = await program.post("/v1/chat/completions", json=ASKED)
     assert answer.status_code == 200
     assert answer.json()["usage"]["completion_tokens"] > 0
+    seen = await Server.objects.aget()
+    totals = await async_redis().hgetall(permit_key(seen.pk, "totals"))
+    assert f"requests:{seen.model_ids[0]}".encode() in totals  # by its name, from the first on
 
 
 async def test_embeddings(sdk: openai.AsyncOpenAI, embedding_server: Server) -> None:
