@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from apps.monitoring.metrics.collector import WorkbenchCollector
+from apps.monitoring.metrics.collector import WorkbenchCollector, exposition
 from apps.servers.models import Server
 from tests.deploy import compose
 
@@ -81,3 +81,14 @@ def test_prometheus_reads_services_and_keys_that_compose_has() -> None:
     for line in (*services["prometheus"]["volumes"], *services["grafana"]["volumes"]):
         source = line.partition(":")[0]
         assert not source.startswith("./") or (compose.REPOSITORY / source).is_file()
+
+
+@needs_promtool
+@pytest.mark.django_db
+def test_prometheus_reads_what_metrics_answers() -> None:
+    Server.objects.create(name='GPU "box"', base_url="http://gpu/v1")
+    assert PROMTOOL is not None
+    done = subprocess.run(
+        [PROMTOOL, "check", "metrics"], input=exposition(), capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()

@@ -7,6 +7,7 @@ import pytest
 from django.test import AsyncClient
 
 from apps.chat.models import Message, Status, Usage
+from apps.llm import permits
 from apps.llm.permits import Lane
 from apps.runtime.redis import async_redis
 from apps.servers.models import Server
@@ -39,6 +40,18 @@ async def test_answer_streams_a_snapshot_tokens_and_the_end(
     assert saved.status == Status.COMPLETE
     assert saved.content == text_of(events)
     assert saved.usage == Usage(**events[-2])
+
+
+async def test_the_first_token_of_an_answer_is_counted(
+    alice_api: AsyncClient, server: Server
+) -> None:
+    _, answer = await ask(alice_api)
+    await events_of(alice_api, answer)
+    totals = (await asyncio.to_thread(permits.read_totals, [server.pk]))[server.pk]
+    counted = sum(totals.values(), permits.Counts())
+    buckets = range(len(permits.FIRST_TOKEN_BOUNDS_MS) + 1)
+    assert counted["requests"] >= 1
+    assert sum(counted[f"first_{number}"] for number in buckets) == 1
 
 
 async def test_a_finished_answer_is_a_snapshot_and_its_end(
