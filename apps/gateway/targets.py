@@ -49,8 +49,9 @@ async def _default(request: ProgramRequest) -> Target:
     use = Use.EMBEDDINGS if request.route.embeds else Use.CHAT
     try:
         target = await in_db(default_target, use)
+        were_known = bool(target.server.model_ids)
         server = await refresh_server(target.server)
-        if server.model_ids and not target.server.model_ids:  # its models were not known before
+        if not were_known:
             target = await in_db(default_target, use)
     except NoServer as error:
         raise GatewayError(404, "model_not_found", str(error)) from None
