@@ -1,9 +1,10 @@
 """Sends a program's request to a model server when it has a slot, and its answer back as it is."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -46,23 +47,16 @@ class Answer:
     send: Send
     has_begun: bool = False
     is_events: bool = False
-    _tail: bytes = field(default=b"", repr=False)
 
     async def begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self.has_begun = True
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def write(self, data: bytes) -> None:
-        self._tail = (self._tail + data)[-TAIL_BYTES:]
         await self.send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:
         await self.send({"type": "http.response.body", "body": data})
-
-    def record(self, held: Permit | None) -> None:
-        """Count the answer's tokens, for the server's charts."""
-        if held is not None and (usage := usage_in(self._tail)):
-            held.record_usage(usage)
 
 
 async def relay(
@@ -106,19 +100,25 @@ async def _try(target: Target, request: ProgramRequest, key: ApiKey, answer: Ans
     endpoint = target.server.endpoint
     url = upstream_url(request.path, endpoint.root, endpoint.base_url)
     async with _slot(target, request, key) as held:
+        sent_at = time.perf_counter()
         raw = await target.client.open_raw(
             url, request.body_for(target.model), request.headers, whole=not request.is_streamed
         )
         try:
+            first = await raw.read()  # until the first byte another server may answer
+            if held is not None and request.is_streamed:
+                held.first_token_ms = (time.perf_counter() - sent_at) * 1000
             if request.lane is Lane.INTERACTIVE:
-                await _pass_on(raw, answer)
+                tail = await _pass_on(first, raw, answer)
             else:
-                pieces = await _collect(raw)
+                pieces = await _collect(first, raw)
+                tail = b"".join(pieces)[-TAIL_BYTES:]
         finally:
             await raw.aclose()
-        if request.lane is Lane.INTERACTIVE:
-            answer.record(held)
-            return
+        if held is not None and (usage := usage_in(tail)):
+            held.record_usage(usage)
+    if request.lane is Lane.INTERACTIVE:
+        return
     # The slot is free: nobody takes an answer back that has begun.
     await answer.begin(raw.status, _headers(raw.headers))
     for piece in pieces:
@@ -143,23 +143,31 @@ def _slot(
     )
 
 
-async def _pass_on(raw: RawAnswer, answer: Answer) -> None:
-    data = await raw.read()  # before the status: until the first byte another server may answer
+async def _pass_on(data: bytes, raw: RawAnswer, answer: Answer) -> bytes:
+    """Send the answer as it comes; return its end.
+
+    Args:
+        data: its first piece.
+    """
+    tail = b""
     answer.is_events = raw.headers.get("content-type", "").startswith(EVENTS)
     await answer.begin(raw.status, _headers(raw.headers))
     while data:
         await answer.write(data)
+        tail = (tail + data)[-TAIL_BYTES:]
         data = await raw.read()
     await answer.end()
+    return tail
 
 
-async def _collect(raw: RawAnswer) -> list[bytes]:
+async def _collect(data: bytes, raw: RawAnswer) -> list[bytes]:
     pieces, size = [], 0
-    while data := await raw.read():
+    while data:
         size += len(data)
         if size > MAX_KEPT_BYTES:
             raise errors.ServerFailed("The answer is longer than 64 MiB. Ask for less at once.")
         pieces.append(data)
+        data = await raw.read()
     return pieces
 
 

@@ -9,6 +9,7 @@ _COUNT = re.compile(
     rb'"(prompt_tokens|input_tokens|completion_tokens|output_tokens|cached_tokens|'
     rb'cache_read_input_tokens|prompt_n|cache_n|predicted_n)"\s*:\s*(\d{1,9})\b'
 )
+_RATE = re.compile(rb'"predicted_per_second"\s*:\s*(\d{1,6}(?:\.\d{1,20})?)\b')
 
 
 def usage_in(tail: bytes) -> Usage | None:
@@ -21,7 +22,14 @@ def usage_in(tail: bytes) -> Usage | None:
     if prompt is None:
         return None
     written = _first(found, "completion_tokens", "output_tokens", "predicted_n")
-    return Usage(prompt, cached or 0, written or 0, tells_cached=cached is not None)
+    rate = _RATE.search(tail)
+    return Usage(
+        prompt,
+        cached or 0,
+        written or 0,
+        float(rate[1]) if rate else None,
+        tells_cached=cached is not None,
+    )
 
 
 def _first(found: dict[str, int], *names: str) -> int | None:

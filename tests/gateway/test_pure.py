@@ -16,8 +16,8 @@ from apps.llm.permits import Lane
     [
         (
             b'"usage":{"completion_tokens":5,"prompt_tokens":9,"prompt_tokens_details":'
-            b'{"cached_tokens":4}},"timings":{"cache_n":4,"prompt_n":5,"predicted_n":5}}',
-            Usage(9, 4, 5),
+            b'{"cached_tokens":4}},"timings":{"cache_n":4,"prompt_n":5,"predicted_n":5,"predicted_per_second":12.5}}',
+            Usage(9, 4, 5, 12.5),
         ),
         (b'"timings":{"cache_n":4,"prompt_n":5,"predicted_n":6}', Usage(9, 4, 6)),
         (b'"usage": {"input_tokens": 3, "output_tokens": 2}', Usage(3, 0, 2)),

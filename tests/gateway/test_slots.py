@@ -7,10 +7,11 @@ from typing import Any
 
 import httpx2
 import pytest
+from asgiref.sync import sync_to_async
 
 from apps.gateway.application import Gateway
 from apps.llm import permits
-from apps.llm.permits import Lane
+from apps.llm.permits import Lane, read_totals
 from apps.servers.models import Server
 from apps.servers.services import hold_slot, refresh_server, slot_terms
 from tests.conftest import SLOTS
@@ -110,6 +111,8 @@ async def test_batch_gives_its_slot_to_a_person_and_is_answered_once(
         assert await in_flight(server, Lane.BATCH) == 0
     answer = await asked
     assert answer.status_code == 200
+    counts = (await sync_to_async(read_totals)([server.pk]))[server.pk]
+    assert sum(model["requests"] for model in counts.values()) == 2
     content = [one.json()["choices"][0]["message"]["content"] for one in (plain, answer)]
     assert content[0] == content[1]
 
