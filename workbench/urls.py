@@ -11,6 +11,7 @@ urlpatterns = [
     path("generate/", include("apps.generation.urls")),
     path("servers/", include("apps.tuning.urls")),
     path("", include("apps.monitoring.urls")),
+    path("servers/", include("apps.gateway.urls")),
     path("servers/", include("apps.servers.urls")),
     path("tools/", include("apps.mcp.urls")),
 ]

@@ -1,15 +1,19 @@
 """Programs that ask the gateway as they would ask a model server."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 import pytest
+import uvicorn
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
 from apps.core.models import ApiKey
 from apps.gateway.application import Gateway
+from apps.servers.models import Server
+from tests.waiting import until
 
 
 async def page_not_found(scope: Any, receive: Any, send: Any) -> None:
@@ -41,3 +45,21 @@ async def program(
         timeout=60,
     ) as client:
         yield client
+
+
+@pytest.fixture
+async def root(gateway: Gateway, server: Server, loop_closed: None) -> AsyncIterator[str]:
+    """The address of the gateway, served in this loop."""
+    served = uvicorn.Server(
+        uvicorn.Config(gateway, port=0, lifespan="off", log_level="warning", loop="asyncio")
+    )
+    serving = asyncio.create_task(served.serve())
+
+    async def has_started() -> bool:
+        return served.started
+
+    await until(has_started)
+    port = served.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}"
+    served.should_exit = True
+    await serving

@@ -7,16 +7,12 @@ instructor litellm`, and WORKBENCH_TEST_CLIENTS=VENV.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import uvicorn
 
-from apps.gateway.application import Gateway
 from apps.servers.models import Server
 from apps.servers.services import refresh_server
-from tests.waiting import until
 
 CLIENTS = Path(__file__).parent / "clients"
 VENV = os.environ.get("WORKBENCH_TEST_CLIENTS", "")
@@ -27,24 +23,6 @@ pytestmark = [
     pytest.mark.skipif(not VENV, reason="WORKBENCH_TEST_CLIENTS names no environment"),
     pytest.mark.timeout(2 * SECONDS),
 ]
-
-
-@pytest.fixture
-async def root(gateway: Gateway, server: Server, loop_closed: None) -> AsyncIterator[str]:
-    """The address of the gateway, served in this loop."""
-    served = uvicorn.Server(
-        uvicorn.Config(gateway, port=0, lifespan="off", log_level="warning", loop="asyncio")
-    )
-    serving = asyncio.create_task(served.serve())
-
-    async def has_started() -> bool:
-        return served.started
-
-    await until(has_started)
-    port = served.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}"
-    served.should_exit = True
-    await serving
 
 
 @pytest.mark.parametrize(

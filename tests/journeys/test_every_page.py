@@ -38,6 +38,7 @@ FIRST_PAGES = (
     "/generate/{generate}/",
     "/servers/",
     "/servers/plan/",
+    "/servers/connect/",
     "/servers/{servers}/measure/",
     "/tools/",
     "/settings/",

@@ -73,6 +73,7 @@ def fill(page: Page, folder: Path) -> Sample:
             "server-history": "/servers/1/history/?span=hour",
             "server-alerts": "/servers/alerts/",
             "plan-server": "/servers/plan/",
+            "connect-program": "/servers/connect/",
             "measure-server": "/servers/1/measure/",
             "tools": "/tools/",
             "settings": "/settings/",
