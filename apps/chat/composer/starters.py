@@ -6,8 +6,6 @@ from typing import TypedDict
 
 from django.contrib.auth.models import User
 from django.db.models import Case, Exists, OuterRef, Value, When
-from django.utils import timezone
-from django.utils.timesince import timesince
 
 from apps.chat.composer import prompts
 from apps.chat.models import CallState, Conversation, Message, Preset, ToolCall
@@ -53,13 +51,6 @@ class Recent:
     chat: Conversation
     state: str
     """"running", "waiting" or ""."""
-
-    @property
-    def age(self) -> str:
-        """Time since its last message, as in "2 hours ago"."""
-        if (timezone.now() - self.chat.updated).total_seconds() < 60:
-            return "Just now"
-        return f"{timesince(self.chat.updated, depth=1)} ago"
 
 
 class StartPage(TypedDict):

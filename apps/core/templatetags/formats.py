@@ -10,6 +10,7 @@ from typing import Any, Literal
 from django import template
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.timesince import timesince
 
 from apps.core.text import markdown as safe_markdown
 
@@ -79,6 +80,14 @@ def day(moment: datetime) -> str:
         return "yesterday"
     shown = f"{local.day} {local:%b}"
     return shown if local.year == today.year else f"{shown} {local.year}"
+
+
+@register.filter
+def ago(moment: datetime) -> str:
+    """just now, 5 minutes ago, 2 hours ago: in the largest unit alone."""
+    if timezone.now() - moment < timedelta(minutes=1):
+        return "just now"
+    return f"{timesince(moment, depth=1)} ago"
 
 
 @register.filter

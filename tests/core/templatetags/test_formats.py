@@ -1,5 +1,8 @@
+from datetime import timedelta
+
 import pytest
 from django.template import Context, Template
+from django.utils import timezone
 
 
 @pytest.mark.parametrize(
@@ -30,3 +33,19 @@ def test_numbers_as_people_read_them(expression: str, value: float | None, shown
 @pytest.mark.parametrize("name", ["percent", "points", "number", "duration", "milliseconds"])
 def test_what_is_not_there_is_a_dash(name: str) -> None:
     assert Template("{{ run.metrics.accuracy|" + name + " }}").render(Context()) == "–"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (-30, "just now"),
+        (0, "just now"),
+        (30, "just now"),
+        (90, "1 minute ago"),
+        (2 * 3600 + 1900, "2 hours ago"),
+    ],
+)
+def test_ago_says_just_now_below_a_minute(seconds: int, shown: str) -> None:
+    moment = timezone.now() - timedelta(seconds=seconds)
+    text = Template("{{ moment|ago }}").render(Context({"moment": moment}))
+    assert text.replace("\xa0", " ") == shown
