@@ -83,8 +83,10 @@ def day(moment: datetime) -> str:
 
 
 @register.filter
-def ago(moment: datetime) -> str:
-    """just now, 5 minutes ago, 2 hours ago: in the largest unit alone."""
+def ago(moment: datetime | None) -> str:
+    """just now, 5 minutes ago, 2 hours ago: in the largest unit alone; "" where it never was."""
+    if moment is None:
+        return ""
     if timezone.now() - moment < timedelta(minutes=1):
         return "just now"
     return f"{timesince(moment, depth=1)} ago"

@@ -49,3 +49,7 @@ def test_ago_says_just_now_below_a_minute(seconds: int, shown: str) -> None:
     moment = timezone.now() - timedelta(seconds=seconds)
     text = Template("{{ moment|ago }}").render(Context({"moment": moment}))
     assert text.replace("\xa0", " ") == shown
+
+
+def test_what_never_was_has_no_age() -> None:
+    assert Template("{{ moment|ago }}").render(Context({"moment": None})) == ""
