@@ -7,7 +7,6 @@ it came, and the end of its connection has to free a slot at once, wherever the 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from typing import Any
 
 from apps.core import quotas
@@ -46,16 +45,17 @@ class Gateway:
         body = await _read_body(receive)
         if body is None:
             return
-        work = asyncio.create_task(_answer(scope, body, Answer(send)))
+        answer = Answer(send)
+        work = asyncio.create_task(_answer(scope, body, answer))
         leaving = asyncio.create_task(_has_left(receive))
         try:
             await asyncio.wait({work, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if answer.has_ended:  # who has all of it may leave; what it cost is still to be counted
+                await asyncio.wait({work})
         finally:
-            for task in (leaving, work):
-                if not task.done():
-                    task.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await task
+            leaving.cancel()
+            work.cancel()
+            await asyncio.wait({leaving, work})
         if not work.cancelled():
             work.result()
 

@@ -47,6 +47,8 @@ class Answer:
     send: Send
     has_begun: bool = False
     is_events: bool = False
+    has_ended: bool = False
+    """All of it was handed to the web server."""
 
     async def begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self.has_begun = True
@@ -56,6 +58,7 @@ class Answer:
         await self.send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:
+        self.has_ended = True
         await self.send({"type": "http.response.body", "body": data})
 
 

@@ -12,7 +12,7 @@ from asgiref.sync import sync_to_async
 from apps.gateway.application import Gateway
 from apps.llm import permits
 from apps.llm.permits import Lane, read_totals
-from apps.servers.models import Server
+from apps.servers.models import Server, State
 from apps.servers.services import hold_slot, refresh_server, slot_terms
 from tests.conftest import SLOTS
 from tests.llama_process import LlamaProcess
@@ -28,10 +28,13 @@ LONG = {"messages": [{"role": "user", "content": "Say much."}], "max_tokens": 30
 class Program:
     """One request over a connection that can be closed at any moment."""
 
-    def __init__(self, token: str, body: dict[str, Any]) -> None:
+    def __init__(
+        self, token: str, body: dict[str, Any], *, leaves_at_the_end: bool = False
+    ) -> None:
         self.sent: list[dict[str, Any]] = []
         self.has_answer = asyncio.Event()
         self._left = asyncio.Event()
+        self._leaves_at_the_end = leaves_at_the_end
         self._body: bytes | None = json.dumps(body).encode()
         self.scope = {
             "type": "http",
@@ -51,6 +54,10 @@ class Program:
         self.sent.append(message)
         if message["type"] == "http.response.body":
             self.has_answer.set()
+            if self._leaves_at_the_end and not message.get("more_body"):
+                self.leave()
+                for _ in range(10):  # as where the socket takes no more for a moment
+                    await asyncio.sleep(0)
 
     def leave(self) -> None:
         self._left.set()
@@ -128,3 +135,15 @@ async def test_slots_name_the_program_and_its_key(
     assert [permit.label for permit in seen.held] == ["aider · key laptop"]
     program.leave()
     await serving
+
+
+async def test_who_leaves_with_the_answer_is_counted(
+    gateway: Gateway, token: str, server: Server
+) -> None:
+    program = Program(token, {**LONG, "max_tokens": 4}, leaves_at_the_end=True)
+    await gateway(program.scope, program.receive, program.send)
+    assert await in_flight(server, Lane.INTERACTIVE) == 0
+    counts = (await sync_to_async(read_totals)([server.pk]))[server.pk]
+    assert sum(model["requests"] for model in counts.values()) == 1
+    seen = await Server.objects.aget()
+    assert seen.state == State.READY
