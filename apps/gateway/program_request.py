@@ -19,6 +19,8 @@ USUAL_TOKENS = 1024
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict")
 _PROGRAM = re.compile(r"[\w .+-]{1,40}")
 _AFFINITY_CHARACTERS = 2000
+# A prompt without messages grows at its end: this much of it stays.
+_PROMPT_CHARACTERS = 200
 
 # Headers that concern one connection, or who asks us: they stay here.
 _OURS = frozenset(
@@ -63,11 +65,13 @@ class ProgramRequest:
 
     @property
     def beginning(self) -> str:
-        """The same for all requests of one conversation: its prompt's beginning."""
-        first = self.fields.get("messages") or self.fields.get("prompt") or ""
+        """What all requests of one conversation begin with: up to its first question."""
+        first = self.fields.get("messages") or self.fields.get("input") or ""
         if isinstance(first, list):
-            first = json.dumps(first[:2])
-        return str(first)[:_AFFINITY_CHARACTERS]
+            roles = [one.get("role") if isinstance(one, dict) else None for one in first]
+            until = roles.index("user") + 1 if "user" in roles else 1
+            return json.dumps(first[:until])[:_AFFINITY_CHARACTERS]
+        return str(first or self.fields.get("prompt", ""))[:_PROMPT_CHARACTERS]
 
     def body_for(self, model: str) -> bytes:
         """Return the body as it came; anew only where its server calls the model otherwise."""

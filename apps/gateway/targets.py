@@ -32,6 +32,8 @@ async def find_targets(request: ProgramRequest, servers: list[Server]) -> list[T
         found = _having(servers, request.model)
     if not found:
         raise _unknown(request.model, servers)
+    if len(found) == 1:
+        return found
     return sorted(found, key=lambda target: _rank(target, request.beginning))
 
 

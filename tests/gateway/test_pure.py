@@ -1,5 +1,7 @@
 """The parts of the gateway that need no server."""
 
+import json
+
 import pytest
 
 from apps.gateway.errors import from_model_server
@@ -51,11 +53,26 @@ def test_header_may_lower_the_lane_of_a_key(header: bytes | None, of_key: str, l
     assert read_request("/v1/completions", headers, b"{}", of_key).lane is lane
 
 
-def test_a_conversation_keeps_its_beginning() -> None:
-    first, second = '[{"role":"system","content":"a"},{"role":"user","content":"b"}', '{"role":"c"}'
-    bodies = [f'{{"messages":{first}]}}', f'{{"messages":{first},{second}]}}']
-    begun = {read_request("/v1/chat/completions", [], b.encode()).beginning for b in bodies}
-    assert len(begun) == 1
+SYSTEM, QUESTION = {"role": "system", "content": "a"}, {"role": "user", "content": "b"}
+ANSWER = {"role": "assistant", "content": "c"}
+
+
+@pytest.mark.parametrize("begun", [[SYSTEM, QUESTION], [QUESTION]], ids=["system", "plain"])
+def test_a_conversation_keeps_its_beginning(begun: list[dict[str, str]]) -> None:
+    turns = [begun, [*begun, ANSWER, QUESTION]]
+    found = {beginning(messages=messages) for messages in turns}
+    assert len(found) == 1
+    assert found != {beginning(messages=[{**QUESTION, "content": "d"}])}
+
+
+def test_a_prompt_that_grows_keeps_its_beginning() -> None:
+    prompt = "def add(a, b):\n" * 20
+    assert beginning(prompt=prompt) == beginning(prompt=f"{prompt}    return")
+
+
+def beginning(**fields: object) -> str:
+    body = json.dumps(fields).encode()
+    return read_request("/v1/chat/completions", [], body).beginning
 
 
 def test_native_routes_lie_at_the_root() -> None:
