@@ -10,7 +10,7 @@ from django.conf import settings
 from apps.batch.models import ACTIVE, OPEN, Batch, Item
 from apps.core.templatetags.formats import percent
 from apps.monitoring.history import store
-from apps.monitoring.history.measurement import Measurement
+from apps.monitoring.history.measurement import Measurement, total
 from apps.monitoring.history.store import DAY, HOUR
 from apps.monitoring.models import AlertKind
 from apps.servers.models import Server, State
@@ -79,8 +79,7 @@ def _worse(server: Server, moment: float) -> Iterator[Problem]:
 
 
 def _sum(server: Server, since: int, until: int, step: int) -> Measurement:
-    points = store.read(server, since=since, until=until, step=step)
-    return sum((point for point in points if point is not None), Measurement())
+    return total(store.read(server, since=since, until=until, step=step))
 
 
 def _stalled_jobs(now: datetime) -> Iterator[Problem]:

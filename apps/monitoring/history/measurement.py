@@ -4,7 +4,7 @@ Measurements are sums and can be added in any order; rates, shares and percentil
 the sums. Each is None where nothing was measured: that is "not reported", never 0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import zip_longest
 
@@ -107,6 +107,11 @@ class Measurement:
                 return lower + (upper - lower) * (wanted - seen) / count
             seen, lower = seen + count, float(upper)
         return lower
+
+
+def total(points: Iterable[Measurement | None]) -> Measurement:
+    """Add up what was measured; None: no sample."""
+    return sum((point for point in points if point is not None), Measurement())
 
 
 def since(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from apps.core.templatetags.formats import milliseconds, percent
-from apps.monitoring.history.measurement import Measurement
+from apps.monitoring.history.measurement import Measurement, total
 
 NOT_REPORTED = "not reported"
 Value = Callable[[Measurement], float | None]
@@ -78,10 +78,6 @@ def charts(points: Sequence[Measurement | None]) -> list[Chart]:
     """
     whole = total(points)
     return [_chart(metric, points, whole) for metric in METRICS]
-
-
-def total(points: Sequence[Measurement | None]) -> Measurement:
-    return sum((point for point in points if point is not None), Measurement())
 
 
 def _chart(metric: Metric, points: Sequence[Measurement | None], whole: Measurement) -> Chart:

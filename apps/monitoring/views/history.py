@@ -11,9 +11,9 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from apps.monitoring.history import store
-from apps.monitoring.history.measurement import Measurement
+from apps.monitoring.history.measurement import Measurement, total
 from apps.monitoring.history.store import DAY, HOUR
-from apps.monitoring.views.charts import cells, charts, columns, total
+from apps.monitoring.views.charts import cells, charts, columns
 from apps.servers.models import Server
 
 
