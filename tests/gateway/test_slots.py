@@ -22,15 +22,30 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("nobody_stays", "loop_closed"),
 ]
-LONG = {"messages": [{"role": "user", "content": "Say much."}], "max_tokens": 3000, "seed": 5}
+LONG = {
+    "messages": [{"role": "user", "content": "Say much."}],
+    "max_tokens": 3000,
+    "ignore_eos": True,
+    "seed": 5,
+}
 
 
 class Program:
     """One request over a connection that can be closed at any moment."""
 
     def __init__(
-        self, token: str, body: dict[str, Any], *, leaves_at_the_end: bool = False
+        self,
+        token: str,
+        body: dict[str, Any],
+        *,
+        reads_on: bool = True,
+        leaves_at_the_end: bool = False,
     ) -> None:
+        """
+        Args:
+            reads_on: False: it takes no more than the first piece, so its request stays in flight.
+        """
+        self._reads_on = reads_on
         self.sent: list[dict[str, Any]] = []
         self.has_answer = asyncio.Event()
         self._left = asyncio.Event()
@@ -54,6 +69,8 @@ class Program:
         self.sent.append(message)
         if message["type"] == "http.response.body":
             self.has_answer.set()
+            if not self._reads_on:
+                await asyncio.Event().wait()
             if self._leaves_at_the_end and not message.get("more_body"):
                 self.leave()
                 for _ in range(10):  # as where the socket takes no more for a moment
@@ -70,7 +87,7 @@ async def in_flight(server: Server, lane: Lane) -> int:
 async def test_who_leaves_frees_the_slot(
     gateway: Gateway, token: str, server: Server, llama: LlamaProcess, idle_slots: None
 ) -> None:
-    program = Program(token, {**LONG, "stream": True})
+    program = Program(token, {**LONG, "stream": True}, reads_on=False)
     serving = asyncio.create_task(gateway(program.scope, program.receive, program.send))
     await program.has_answer.wait()
     assert await in_flight(server, Lane.INTERACTIVE) == 1
@@ -103,7 +120,7 @@ async def test_batch_gives_its_slot_to_a_person_and_is_answered_once(
     program: httpx2.AsyncClient, server: Server
 ) -> None:
     seen = await refresh_server(server)
-    body = {**LONG, "max_tokens": 400, "temperature": 0}
+    body = {**LONG, "max_tokens": 1200, "temperature": 0}
     plain = await program.post("/v1/chat/completions", json=body)
     lane = {"X-Workbench-Lane": "batch"}
     asked = asyncio.create_task(program.post("/v1/chat/completions", json=body, headers=lane))
@@ -127,7 +144,7 @@ async def test_batch_gives_its_slot_to_a_person_and_is_answered_once(
 async def test_slots_name_the_program_and_its_key(
     gateway: Gateway, token: str, server: Server, idle_slots: None
 ) -> None:
-    program = Program(token, {**LONG, "stream": True})
+    program = Program(token, {**LONG, "stream": True}, reads_on=False)
     program.scope["headers"] += [(b"user-agent", b"aider/0.9 python")]  # type: ignore[operator]
     serving = asyncio.create_task(gateway(program.scope, program.receive, program.send))
     await program.has_answer.wait()
