@@ -12,7 +12,10 @@ seconds each. Questions of 60 tokens, one every few seconds, are asked
 - `reserved`: through a workbench in which jobs leave a slot free for so long after a question
   (WORKBENCH_IDLE_AFTER_CHAT) that the next one finds it;
 - `take over`: through a workbench as it is set by default: the job is on all slots again soon
-  after the last question, and the next one takes the slot of the youngest row.
+  after the last question, and the next one takes the slot of the youngest row;
+- `program`: the same by another program, with OpenAI's API through the workbench's /v1;
+- `agents`: by that program while 32 requests of another person's key, in the lane batch, want the
+  slots instead of a job;
 
 in alternating rounds of one run. What questions cost the job is measured in the same rounds: the
 tokens of accepted rows and of those being written that will be, with and without questions. The
@@ -55,6 +58,12 @@ LOOKS, LOOK_SECONDS = 10, 0.1
 ALONE_SECONDS = 24.0
 ROWS = 400
 TTFT_BAR = 1.2
+AGENTS = 32
+SOMEBODY_ELSE = """
+from django.contrib.auth.models import User
+from apps.core.models import ApiKey
+print(ApiKey.issue(user=User.objects.create_user("agents"), name="agents")[1])
+"""
 COST_BAR = 0.05
 RECIPE: dict[str, Any] = {
     "system": "You write texts.",
@@ -106,10 +115,10 @@ EVENTS = {"accept": "text/event-stream"}
 Ask = Callable[[str], Awaitable[Answer]]
 
 
-def asks_directly(client: httpx2.AsyncClient, base_url: str) -> Ask:
+def asks_directly(client: httpx2.AsyncClient, base_url: str, model: str = "any") -> Ask:
     async def ask(text: str) -> Answer:
         body = {
-            "model": "any",
+            "model": model,
             "messages": [{"role": "user", "content": text}],
             "max_tokens": ANSWER_TOKENS,
             "stream": True,
@@ -162,14 +171,16 @@ async def one_every(seconds: float, questions: int, ask: Ask) -> list[Answer]:
 
 
 @asynccontextmanager
-async def bare_rows(client: httpx2.AsyncClient, base_url: str, width: int) -> AsyncIterator[None]:
+async def bare_rows(
+    client: httpx2.AsyncClient, base_url: str, width: int, model: str = "any"
+) -> AsyncIterator[None]:
     """`width` clients write rows like the job's, In order, while the block lasts."""
     recipe = parse(RECIPE)
     rows = itertools.count()
 
     async def write() -> None:
         for index in rows:
-            body = row_body(recipe, index)
+            body = row_body(recipe, index) | {"model": model}
             async with client.stream("POST", f"{base_url}/chat/completions", json=body) as answer:
                 async for _ in answer.aiter_bytes():
                     pass
@@ -274,11 +285,12 @@ async def alone(job: RunningJob) -> float:
 async def measure(
     llama: LlamaProcess, stacks: dict[str, Stack], rounds: int, questions: int
 ) -> None:
-    sides = {name: Side() for name in ("idle", "one free", "full", *stacks)}
+    names = ("idle", "one free", "full", *stacks, "program", "agents")
+    sides = {name: Side() for name in names}
     async with AsyncExitStack() as clients:
 
-        async def opened(key: str) -> httpx2.AsyncClient:
-            headers = {"Authorization": f"Bearer {key}"}
+        async def opened(key: str, **others: str) -> httpx2.AsyncClient:
+            headers = {"Authorization": f"Bearer {key}", **others}
             client = httpx2.AsyncClient(timeout=600, headers=headers, limits=FRESH)
             return await clients.enter_async_context(client)
 
@@ -290,20 +302,32 @@ async def measure(
             web = await opened(stack.manage("create_api_key", "bench").split()[-1])
             workbenches[name] = Workbench(web, f"{stack.url}/api/v1")
             await one_every(0, 2, asks_workbench(web, workbenches[name].api))
+        default, web = stacks["take over"], workbenches["take over"].client
+        gateway = f"{default.url}/v1"
+        model = (await web.get(f"{gateway}/models")).json()["data"][0]["id"]
+        by_program = asks_directly(web, gateway, model)
+        said = default.manage("shell", "-c", SOMEBODY_ELSE)
+        agents = await opened(said.split()[-1], **{"X-Workbench-Lane": "batch"})
+        await one_every(0, 2, by_program)
         for _ in range(rounds):
             sides["idle"].answers += await one_every(EVERY_SECONDS, questions, direct)
             for name, width in (("one free", SLOTS - 1), ("full", SLOTS)):
                 async with bare_rows(server, llama.base_url, width):
                     sides[name].answers += await one_every(EVERY_SECONDS, questions, direct)
-            for name, workbench in workbenches.items():
-                ask = asks_workbench(workbench.client, workbench.api)
+            async with bare_rows(agents, gateway, AGENTS, model):
+                sides["agents"].answers += await one_every(EVERY_SECONDS, questions, by_program)
+            for name in (*workbenches, "program"):
+                of_pages = name in workbenches
+                workbench = workbenches[name if of_pages else "take over"]
+                stack = stacks[name if of_pages else "take over"]
+                ask = asks_workbench(workbench.client, workbench.api) if of_pages else by_program
                 side = sides[name]
-                async with job_on_all_slots(workbench, stacks[name], server, llama.root_url) as job:
+                async with job_on_all_slots(workbench, stack, server, llama.root_url) as job:
                     rate = await alone(job)
                     if name == "reserved":  # the first one takes a slot over
                         await one_every(0, 1, ask)
                     asking = one_every(EVERY_SECONDS, questions, ask)
-                    await beside(side, job, asking, until_back=name == "take over")
+                    await beside(side, job, asking, until_back=name != "reserved")
                     while await job.busy() < SLOTS:
                         await asyncio.sleep(0.5)
                     side.alone.append((rate + await alone(job)) / 2)
@@ -318,12 +342,12 @@ def report(sides: dict[str, Side]) -> None:
             f"{side.ttft(1):9.0f}"
         )
     limit = sides["one free"].ttft(0.95)
-    for name in ("reserved", "take over"):
+    for name in ("reserved", "take over", "program", "agents"):
         verdict(
             f"{name}: p95 / p95 of one free", sides[name].ttft(0.95) / limit, TTFT_BAR, at_most=True
         )
     print("             job alone, tokens/s  beside questions   fall  questions' share    rest")
-    for name in ("reserved", "take over"):
+    for name in ("reserved", "take over", "program"):
         side = sides[name]
         before, after = statistics.mean(side.alone), statistics.mean(side.beside)
         share, fall = statistics.mean(side.shares), 1 - after / before
