@@ -34,8 +34,7 @@ async def sweep_server(
             await sweep.run()
     except TimeoutError:
         sweep.results.notes.append(
-            f"The {minutes:g} minutes were over after {sweep.done} of {sweep.results.planned} "
-            "measurements."
+            f"Time was up after {sweep.done} of {sweep.results.planned} measurements."
         )
     except RedisError as error:
         sweep.fail("Redis does not answer, so no slot could be held.", error)

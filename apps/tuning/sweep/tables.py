@@ -35,7 +35,8 @@ def describe(results: SweepResults) -> list[str]:
         f"build {results.build or 'not reported'}."
     ]
     if results.seconds:
-        paused = f", paused for {results.paused_seconds:.0f} s" if results.paused_seconds else ""
+        paused_seconds = round(results.paused_seconds)
+        paused = f", paused for {paused_seconds} s" if paused_seconds else ""
         lines.append(f"Measured for {results.seconds:.0f} s{paused}.")
     if results.flags:
         lines.append(f"Flags: {results.flags}")

@@ -32,7 +32,7 @@ class MeasureForm(forms.Form):
         initial=DEFAULT_MINUTES,
         min_value=1,
         max_value=MOST_MINUTES,
-        help_text=f"The most time it takes, 1 to {MOST_MINUTES}.",
+        label=f"Minutes (at most, 1 to {MOST_MINUTES})",
     )
 
     def __init__(self, server: Server, *args: Any, **kwargs: Any) -> None:

@@ -126,7 +126,7 @@ def test_worker_measures_until_the_minutes_are_over(known: Server, carol: User) 
     assert run.ended is not None
     assert run.results is not None
     assert run.results.slots == SLOTS
-    assert "minutes were over" in run.results.notes[-1]
+    assert "Time was up" in run.results.notes[-1]
     assert Task.objects.get(kind=SWEEP).state == TaskState.DONE
 
 

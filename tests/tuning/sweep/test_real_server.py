@@ -119,7 +119,7 @@ async def test_sweep_ends_with_its_minutes_and_says_what_is_missing(server: Serv
     async with hold_slot(target.server, lane=Lane.INTERACTIVE, person=1):
         results = await sweep_server(target, 0.005, ignore)
     assert results.points == []
-    assert results.notes == ["The 0.005 minutes were over after 0 of 0 measurements."]
+    assert results.notes == ["Time was up after 0 of 0 measurements."]
 
 
 def test_server_that_is_away_is_an_error() -> None:
