@@ -73,8 +73,8 @@ class Program:
                 await asyncio.Event().wait()
             if self._leaves_at_the_end and not message.get("more_body"):
                 self.leave()
-                for _ in range(10):  # as where the socket takes no more for a moment
-                    await asyncio.sleep(0)
+                for _ in range(10):
+                    await asyncio.sleep(0)  # as where the socket takes no more for a moment
 
     def leave(self) -> None:
         self._left.set()

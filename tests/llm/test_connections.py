@@ -24,6 +24,7 @@ from tests.waiting import until
 Script = Callable[["Peer"], Awaitable[None]]
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+JSON_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
 WORD = b'data: {"choices":[{"delta":{"content":"word "}}]}\n\n'
 DONE = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
@@ -239,6 +240,19 @@ async def test_a_reused_connection_that_was_closed_is_replaced() -> None:
         await client.complete(question())
         # Reused, closed by the server on seeing the request, then sent over a new one.
         assert (await client.complete(question())).text == "word "
+        assert (server.requests, server.connections) == (3, 2)
+
+
+async def test_the_servers_own_routes_replace_a_closed_connection_too() -> None:
+    async def hangs_up_on_the_second(peer: Peer) -> None:
+        if server.requests == 2:
+            peer.writer.close()
+        else:
+            await peer.send(JSON_HEAD, b"content-length: 2\r\n\r\n{}")
+
+    async with serving(hangs_up_on_the_second) as (server, client):
+        assert await client.post("/tokenize", {}) == {}
+        assert await client.post("/tokenize", {}) == {}
         assert (server.requests, server.connections) == (3, 2)
 
 

@@ -4,9 +4,9 @@ Exceptions of the SDK, httpx and aiohttp become those of `apps.llm.errors`.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx2
 
@@ -23,6 +23,8 @@ MAX_REFUSED_FIELDS = 12
 # In the pool, found to be closed one after the other by one request.
 MAX_CLOSED_CONNECTIONS = 8
 NO_HEADERS: Mapping[str, str] = {}
+
+T = TypeVar("T")
 
 
 class ServerConnection:
@@ -51,10 +53,12 @@ class ServerConnection:
             LLMError: no JSON answer with status 200.
         """
         with translated_errors():
-            return await self._sdk.get(
-                self.endpoint.root + path,
-                cast_to=object,
-                options={"timeout": timeouts.NATIVE_SECONDS},
+            return await self._send(
+                lambda: self._sdk.get(
+                    self.endpoint.root + path,
+                    cast_to=object,
+                    options={"timeout": timeouts.NATIVE_SECONDS},
+                )
             )
 
     async def get_headers(self, path: str, headers: Mapping[str, str]) -> Mapping[str, str]:
@@ -96,20 +100,24 @@ class ServerConnection:
     ) -> Any:
         """Like `get`, for routes that take a body."""
         with translated_errors():
-            return await self._sdk.post(
-                self.endpoint.root + path,
-                cast_to=object,
-                body=body,
-                options={"timeout": seconds},
+            return await self._send(
+                lambda: self._sdk.post(
+                    self.endpoint.root + path,
+                    cast_to=object,
+                    body=body,
+                    options={"timeout": seconds},
+                )
             )
 
     async def delete(self, path: str) -> Any:
         """Like `get`, for routes that delete something."""
         with translated_errors():
-            return await self._sdk.delete(
-                self.endpoint.root + path,
-                cast_to=object,
-                options={"timeout": timeouts.NATIVE_SECONDS},
+            return await self._send(
+                lambda: self._sdk.delete(
+                    self.endpoint.root + path,
+                    cast_to=object,
+                    options={"timeout": timeouts.NATIVE_SECONDS},
+                )
             )
 
     async def open_post(
@@ -150,7 +158,22 @@ class ServerConnection:
         headers: Mapping[str, str] = NO_HEADERS,
         first_byte: float | None = None,
     ) -> httpx2.Response:
-        """Send a request; return its response, unread.
+        """Send a request; return its response, unread."""
+        from apps.llm.transport import sdk
+
+        return await self._send(
+            lambda: sdk.open_stream(
+                self._sdk,
+                method,
+                url,
+                body,
+                headers=headers,
+                first_byte=first_byte or timeouts.FIRST_BYTE_SECONDS,
+            )
+        )
+
+    async def _send(self, send: Callable[[], Awaitable[T]]) -> T:
+        """Send a request, again where its connection was closed before it was used.
 
         A reused connection may be closed by the server in the very moment of its use. The request
         is then sent again; never after the first byte of an answer. llama.cpp closes connections
@@ -163,21 +186,14 @@ class ServerConnection:
         retries = MAX_CLOSED_CONNECTIONS if may_be_reused else 0
         while True:
             try:
-                stream = await sdk.open_stream(
-                    self._sdk,
-                    method,
-                    url,
-                    body,
-                    headers=headers,
-                    first_byte=first_byte or timeouts.FIRST_BYTE_SECONDS,
-                )
+                answer = await send()
             except Exception as error:
                 if not retries or not sdk.was_disconnected(error):
                     raise
                 retries -= 1
                 continue
             self._last_response = loop.time()
-            return stream
+            return answer
 
 
 class translated_errors:

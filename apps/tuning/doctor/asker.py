@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.llm.client import ChatRequest
-from apps.llm.errors import Unreachable
 from apps.llm.events import Done, Progress, Reasoning, Started, Token, Usage
 from apps.llm.permits import Lane
 from apps.servers.services import Target, hold_slot
@@ -18,7 +17,6 @@ from apps.tuning.doctor.answers import Answer, Answers
 from apps.tuning.doctor.reading import Reading
 
 LABEL = "Doctor"
-POST_TRIES = 3
 
 
 @dataclass(slots=True)
@@ -98,15 +96,8 @@ class Asker:
 
     async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Ask one of the server's own routes, which uses no slot and changes nothing."""
-        for tries_left in reversed(range(POST_TRIES)):
-            try:
-                reply = await self.target.client.post(path, body)
-            except Unreachable:  # it may have closed the connection in the moment of its reuse
-                if not tries_left:
-                    raise
-            else:
-                return reply if isinstance(reply, dict) else {}
-        raise AssertionError("not reached")
+        reply = await self.target.client.post(path, body)
+        return reply if isinstance(reply, dict) else {}
 
     def _slot(self, tokens: int) -> Any:
         target = self.target
