@@ -10,9 +10,9 @@ from apps import files as apps_files
 from apps.datasets.imports import import_queue
 from apps.datasets.imports.options import ImportOptions, check_files
 from apps.datasets.models import Split, Upload
+from apps.datasets.views.cell_warnings import alike_labels, cell_warning
 from apps.files import (
     ColumnMapping,
-    FileKind,
     FormatError,
     Layout,
     Quoting,
@@ -143,29 +143,24 @@ def _sample_table(found: Upload, layout: Layout, mapping: ColumnMapping) -> dict
     extra = apps_files.extra_columns(layout, mapping)
     columns = [name for name in mapping.columns if name in layout.paths]
     columns += [name for name in layout.columns if name not in columns]
-    rows = apps_files.sample_rows(found.path, layout, limit=PREVIEW_ROWS, columns=columns)
+    rows = apps_files.sample_rows(found.path, layout, columns=columns)
+    roles = [_role(name, mapping, extra) for name in columns]
+    label = columns.index(mapping.label) if mapping.label in columns else None
+    alike = {} if label is None else alike_labels(row[label] for row in rows)
     return {
-        "columns": [{"name": name, "role": _role(name, mapping, extra)} for name in columns],
+        "columns": [{"name": n, "role": role} for n, role in zip(columns, roles, strict=True)],
         "rows": [
             [
                 {
                     "text": cell[:300],
-                    "role": _role(name, mapping, extra),
-                    "suspect": layout.kind is FileKind.CSV and _is_suspect(cell, layout),
+                    "role": role,
+                    "warning": cell_warning(cell, name, layout, mapping, alike),
                 }
-                for name, cell in zip(columns, row, strict=True)
+                for name, role, cell in zip(columns, roles, row, strict=True)
             ]
-            for row in rows
+            for row in rows[:PREVIEW_ROWS]
         ],
     }
-
-
-def _is_suspect(cell: str, layout: Layout) -> bool:
-    """Return True if a cell may hold other rows, or a quote that does not close."""
-    if layout.quoting is Quoting.NONE:
-        return False
-    lines = cell.splitlines()
-    return cell.startswith('"') or any(layout.separator in line for line in lines[1:])
 
 
 def _suspects(found: Upload, layout: Layout, numbers: list[int]) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """From a file to a dataset in the browser: choose, check columns, import, watch, discard."""
 
+import re
 import uuid
 
 import pytest
@@ -221,3 +222,16 @@ def test_upload_pages_refuse_other_methods(browser: Client, upload: Upload) -> N
     assert browser.delete(url(upload)).status_code == 405
     assert browser.post(url(upload, "progress/")).status_code == 405
     assert browser.get(url(upload, "discard/")).status_code == 405
+
+
+def test_the_preview_says_what_is_suspicious_in_a_cell(browser: Client, alice: User) -> None:
+    rows = b"text,label\n2,Weather\nis it going to rain,weather\nhello there,\n,b\n"
+    page = browser.get(url(factories.upload(alice, rows))).content.decode()
+    reasons = re.findall(r'class="cell-warning">([^<]+)<', page)
+    assert reasons == ["One character", "Also “Weather”", "No label", "No text"]
+
+
+def test_the_preview_of_ordinary_rows_marks_no_cell(browser: Client, upload: Upload) -> None:
+    rows = b"text,label\nhello there,a\ngood bye,b\n"
+    page = browser.get(url(factories.upload(upload.owner, rows))).content.decode()
+    assert "cell-warning" not in page
