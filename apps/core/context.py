@@ -61,7 +61,7 @@ def _places_with_news(request: HttpRequest) -> Callable[[], set[str]]:
 
 
 def _look(request: HttpRequest) -> Appearance:
-    """How pages look for this person; a fragment does not ask."""
+    """Return how pages look for this person; a fragment does not ask."""
     user = getattr(request, "user", None)
     try:
         saved = Appearance.objects.filter(pk=user.pk).first() if user and user.pk else None

@@ -45,7 +45,7 @@ class LlamaProgram:
 
     @property
     def device(self) -> str:
-        """Where it computes, for people."""
+        """The devices it computes on, for people."""
         return ", ".join(map(str, self.devices)) or "CPU"
 
     @property

@@ -38,7 +38,7 @@ def check_memory(program: LlamaProgram, models: Iterable[Path]) -> None:
 
 
 def models_that_fit(program: LlamaProgram, models: Iterable[Path]) -> int:
-    """How many of these models may be in memory at once: all, if they fit together, else one."""
+    """Count the models that may be in memory at once: all, if they fit together, else one."""
     sizes = [file_size(model) for model in models]
     room = sum(device.free_bytes for device in program.devices) or free_memory()
     # A third on top, for the contexts and for everybody else.

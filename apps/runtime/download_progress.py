@@ -29,11 +29,11 @@ class DownloadProgress:
 
     @property
     def share(self) -> float | None:
-        """In whole hundredths, rounded down; None while the size is not known."""
+        """The share in whole hundredths, rounded down; None while the size is not known."""
         return 100 * self.done // self.total / 100 if self.total else None
 
     def __str__(self) -> str:
-        """As in "Downloading alice/models:qwen.gguf: 43% (1.2 of 2.8 GB)"."""
+        """A line such as "Downloading alice/models:qwen.gguf: 43% (1.2 of 2.8 GB)"."""
         if self.started_at:
             return f"Starting {self.model}"
         if self.share is None or not self.total:

@@ -17,7 +17,7 @@ SAME_COSINE = 0.9999  # another quantisation gives less, another model far less
 
 
 def fallback_target(use: Use, server: Server) -> Target | None:
-    """What a use gets while its default server, which this has to be, does not answer."""
+    """Return what a use gets while its default server, which this must be, does not answer."""
     default = (
         DefaultServer.objects.select_related("fallback")
         .filter(use=use, server=server)

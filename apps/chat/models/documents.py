@@ -51,7 +51,7 @@ class Document(Owned):
 
     @property
     def path(self) -> Path:
-        """Where its file lies until it was read."""
+        """The file of the document, deleted once it was read."""
         return Path(settings.DATA_DIR) / "documents" / str(self.stored_as)
 
     @property

@@ -242,7 +242,7 @@ class Message(models.Model):
 
     @property
     def rating_word(self) -> RatingWord | None:
-        """What its reader thinks of it, as the API says it."""
+        """The rating by its reader, as the API says it."""
         if self.rating is None:
             return None
         return "up" if self.rating == Rating.UP else "down"

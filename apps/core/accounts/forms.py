@@ -39,7 +39,7 @@ class AppearanceForm(forms.ModelForm):  # type: ignore[type-arg]
 
     @classmethod
     def values_of(cls, appearance: Appearance) -> dict[str, str]:
-        """What is saved, by field: a control sends its own value alone."""
+        """Return the saved values by field: a control sends its own value alone."""
         return {name: getattr(appearance, name) for name in cls.Meta.fields}
 
 

@@ -23,7 +23,7 @@ class Score:
 
     @property
     def share(self) -> float:
-        """Of the largest score, 0 to 1."""
+        """The share of the largest score, 0 to 1."""
         return min(1.0, int(self.value) / self.largest) if self.value.isdecimal() else 0.0
 
 

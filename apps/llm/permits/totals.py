@@ -34,7 +34,7 @@ class Load:
 
 
 def request_counts(permit: Permit) -> dict[str, int]:
-    """What a request adds to the counts; those that it does not change are left out."""
+    """Return what a request adds to the counts, without those that it does not change."""
     counts: dict[str, int] = {}
     if (cost := permit.usage) is not None:
         counts = {"requests": 1, "prompt": cost.prompt_tokens, "completion": cost.completion_tokens}
@@ -73,7 +73,7 @@ def _by_model(found: dict[bytes, bytes]) -> dict[str, Counts]:
 
 
 def read_loads(server_ids: Sequence[int]) -> dict[int, Load]:
-    """Who holds and who waits for slots of each server now. Blocks; one round trip."""
+    """Count who holds and who waits for slots of each server now. Blocks; one round trip."""
     pipeline = sync_redis().pipeline(transaction=False)
     pipeline.time()
     for pk in server_ids:

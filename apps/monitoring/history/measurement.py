@@ -115,7 +115,7 @@ def total(points: Iterable[Measurement | None]) -> Measurement:
 
 
 def since(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
-    """What totals have grown by; all of them where one is smaller: Redis then began anew."""
+    """Return the growth of totals; all of them where one is smaller: Redis lost its counts."""
     if any(now.get(name, 0) < amount for name, amount in before.items()):
         before = {}
     grown = {name: amount - before.get(name, 0) for name, amount in now.items()}

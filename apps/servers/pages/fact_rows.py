@@ -11,7 +11,7 @@ from django.utils.timezone import localtime
 
 from apps.servers.facts import capacity
 from apps.servers.facts.basis import describe
-from apps.servers.facts.server_facts import ModelFacts
+from apps.servers.facts.server_facts import ModelFacts, ServerFacts
 from apps.servers.models import Kind, Server
 from apps.servers.services import CHAT_SERVER, Action, ModelActivity
 
@@ -195,6 +195,18 @@ def fact_rows(server: Server) -> list[FactRow]:
         value = getattr(facts, name)
         if value is not None:
             rows.append(FactRow(label, _plain(value), "its answers"))
+    rows += _width_rows(facts)
+    for name, refused in sorted(facts.refused_fields.items()):
+        label = f"{name}: fields not sent"
+        rows.append(FactRow(label, ", ".join(refused), "the server refused them"))
+    for model in server.model_facts:
+        rows += _model_fact_rows(server, model)
+    return rows
+
+
+def _width_rows(facts: ServerFacts) -> list[FactRow]:
+    """Return the widths that were measured for each model, with when and how."""
+    rows = []
     for name, width in sorted(facts.measured_widths.items()):
         at = localtime(datetime.fromisoformat(width.at)).strftime("%-d %b %Y, %H:%M")
         source = f"measured: {width.how} ({at})"
@@ -204,11 +216,6 @@ def fact_rows(server: Server) -> list[FactRow]:
         source = f"measured as the fastest with {best.slots} slots ({at})"
         mixed = f", {best.mixed} while people use the server" if best.mixed else ""
         rows.append(FactRow(f"{name}: rows in parallel", f"{best.value}{mixed}", source))
-    for name, refused in sorted(facts.refused_fields.items()):
-        label = f"{name}: fields not sent"
-        rows.append(FactRow(label, ", ".join(refused), "the server refused them"))
-    for model in server.model_facts:
-        rows += _model_fact_rows(server, model)
     return rows
 
 

@@ -174,7 +174,7 @@ async def _set_fallback(request: HttpRequest, choice: UseChoice, servers: list[S
 
 @require_POST
 async def test(request: HttpRequest) -> HttpResponse:
-    """What answers at the address of the dialog, before it is added.
+    """Report what answers at the address of the dialog, before it is added.
 
     The key comes with the button alone: while somebody types, it is sent to nobody.
     """

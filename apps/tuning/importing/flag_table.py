@@ -60,7 +60,7 @@ class FlagTable:
         return self.arguments.get(written)
 
     def instead_of(self, name: str) -> str | None:
-        """What to write for a name that this build does not know; None: nothing is like it."""
+        """Suggest a name for one that this build does not know; None: nothing is like it."""
         close = get_close_matches(name, self.arguments, n=1, cutoff=0.8)
         return REPLACED.get(name) or (close[0] if close else None)
 

@@ -14,7 +14,7 @@ def imported_lines(
         yield f"{server.name}: {server.slots}"
         yield f"  Model: {server.model or NOT_REPORTED}"
         for setting in server.settings:
-            yield f"  {setting.shown}{f': {setting.meaning}' if setting.meaning else ''}"
+            yield f"  {setting.safe_text}{f': {setting.meaning}' if setting.meaning else ''}"
         yield from map(part_line, server.parts)
         yield f"  {memory_line(server, hardware)}"
         yield from (f"  Error: {problem}" for problem in server.problems)
@@ -23,7 +23,7 @@ def imported_lines(
 
 
 def memory_line(server: ImportedServer, hardware: Hardware | None) -> str:
-    """What it needs in a sentence, and whether the hardware has it."""
+    """Say in a sentence what it needs, and whether the hardware has it."""
     if not server.parts:
         return f"Memory: {NOT_REPORTED}. Name the model’s file to compute it."
     needed = size_text(server.needed_bytes)

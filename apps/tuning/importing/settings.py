@@ -26,7 +26,7 @@ class Setting:
     problem: str | None = None
 
     @property
-    def shown(self) -> str:
+    def safe_text(self) -> str:
         """Name and value for a page: no key, no endless text."""
         name = self.name.partition("=")[0][:MAX_SHOWN]
         if self.value is None:
@@ -55,7 +55,7 @@ class Settings:
         return any(setting.problem is None for setting in self._of(name))
 
     def last_name(self, name: str) -> str | None:
-        """Which of an argument's names was written last: `--x` or `--no-x`."""
+        """The one of an argument's names that was written last: `--x` or `--no-x`."""
         names = [setting.name for setting in self._of(name)]
         return names[-1] if names else None
 

@@ -44,7 +44,7 @@ class Files:
 
     @property
     def name(self) -> str:
-        """What requests call the model: the file's name with plain characters alone."""
+        """The name in requests: the file's name with plain characters alone."""
         plain = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePath(self.model).stem)
         return plain.strip("-") or "model"
 

@@ -30,7 +30,7 @@ class Hardware:
 
     @property
     def available_bytes(self) -> int:
-        """What a model server can have of the memory."""
+        """The memory that a model server can have."""
         share = 1.0
         if self.kind is Kind.APPLE:
             large = self.memory_gib >= METAL_LARGE_GIB

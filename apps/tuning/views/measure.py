@@ -134,7 +134,7 @@ def _curves(shown: list[ShownRun]) -> list[Curve]:
 
 
 def _away_reason(server: Server) -> str:
-    """Why the server cannot be measured now, as far as is known; "" if nothing is."""
+    """Say why the server cannot be measured now, as far as is known; "" if nothing is."""
     if server.state in {State.READY, State.UNKNOWN}:
         return ""
     return server.facts.error or f"The server is not ready: {State(server.state).label}."

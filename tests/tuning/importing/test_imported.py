@@ -56,7 +56,7 @@ def test_a_command_is_read_with_its_comments_and_continued_lines() -> None:
     assert server.cache == KvCache(8192, slots=4, key_type="q8_0", ubatch=256)
     assert (server.problems, server.warnings) == ((), ())
     assert server.slots == "4 slots of 2,048 tokens, q8_0"
-    shown = [setting.shown for setting in server.settings]
+    shown = [setting.safe_text for setting in server.settings]
     assert "--api-key ••••" in shown
     assert "sk-secret" not in str(shown)
     assert "number of server slots" in server.settings[3].meaning
@@ -67,7 +67,7 @@ def test_a_llama_swap_yaml_is_read_with_its_macros_and_environment() -> None:
     assert (one.name, one.model) == ("one", "/models/one.gguf")
     assert one.cache == KvCache(8192, slots=2)
     assert one.warnings == ()
-    assert "LLAMA_API_KEY ••••" in [setting.shown for setting in one.settings]
+    assert "LLAMA_API_KEY ••••" in [setting.safe_text for setting in one.settings]
     assert (two.model, two.cache) == ("b.gguf", None)
 
 

@@ -38,7 +38,7 @@ def test_a_wrong_value_does_not_count() -> None:
 def test_negative_numbers_are_values_and_flags_are_not() -> None:
     settings = of_words("-n", "-1", "-fa", "--metrics")
     assert settings.value("-n") == "-1"
-    assert [setting.shown for setting in settings.all] == ["-n -1", "-fa", "--metrics"]
+    assert [setting.safe_text for setting in settings.all] == ["-n -1", "-fa", "--metrics"]
     assert settings.has("--metrics")
     assert not settings.has("--flash-attn")
 
@@ -51,7 +51,7 @@ def test_an_argument_of_two_values_takes_both() -> None:
 
 def test_an_unknown_flag_takes_its_value_with_it() -> None:
     unknown, known = of_words("--frobnicate", "4", "-c", "512").all
-    assert (unknown.shown, unknown.meaning) == ("--frobnicate 4", "")
+    assert (unknown.safe_text, unknown.meaning) == ("--frobnicate 4", "")
     assert known.problem is None
 
 
@@ -69,7 +69,7 @@ def test_an_unknown_flag_takes_its_value_with_it() -> None:
 )
 def test_keys_of_an_ini_are_flags_without_dashes(word: str, shown: str) -> None:
     [setting] = of_ini(word).all
-    assert (setting.shown, setting.problem) == (shown, None)
+    assert (setting.safe_text, setting.problem) == (shown, None)
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_keys_of_an_ini_are_flags_without_dashes(word: str, shown: str) -> None:
 )
 def test_keys_are_never_shown(settings: Settings) -> None:
     for setting in settings.all:
-        assert "sk-1" not in setting.shown
+        assert "sk-1" not in setting.safe_text
         assert "sk-1" not in (setting.problem or "")
 
 
 def test_endless_values_and_names_are_cut() -> None:
     [value] = of_words("--alias", "a" * 5000).all
-    assert len(value.shown) < 250
+    assert len(value.safe_text) < 250
     [name] = of_words(f"--{'b' * 5000}").all
-    assert len(name.shown) < 250
+    assert len(name.safe_text) < 250
     assert len(name.problem or "") < 400

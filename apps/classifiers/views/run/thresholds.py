@@ -164,7 +164,7 @@ def _passed(basis: Basis, labels: list[str], chosen: Thresholds) -> outcomes.Thr
 
 
 def _presets(known: RowResults, basis: Basis) -> list[Preset]:
-    """What each does to the measured rows: the share it is named for may differ from theirs."""
+    """Apply each to the measured rows: the share it is named for may differ from theirs."""
     caught_of = basis.out_of_scope.familiarity[basis.told]
     if not len(caught_of):
         caught_of = basis.rows.familiarity[~basis.rows.correct]

@@ -31,6 +31,17 @@ from apps.tuning.planner.stack.stack_plan import (
 from apps.tuning.planner.uses import Use, find_use
 
 
+def _add_machine(parser: CommandParser) -> None:
+    """Add the hardware, and how a model is to use it."""
+    parser.add_argument("--gpu", help=f"one of: {', '.join(HARDWARE)}")
+    parser.add_argument("--gpus", type=int, default=1, help="how many of them (default: 1)")
+    parser.add_argument("--memory", type=float, help="GiB, if it differs from the table")
+    parser.add_argument("--use", choices=list(Use), default=Use.CHAT, type=str)
+    parser.add_argument("--slots", type=int, help="answers at the same time")
+    parser.add_argument("--context", type=int, help="tokens of one slot")
+    parser.add_argument("--cache-type", choices=list(TYPES), help="type of the KV cache")
+
+
 class Command(BaseCommand):
     help = "Say how much memory a model needs, what fits, and how to start llama-server with it."
     requires_system_checks = []  # they import every page, which takes seconds
@@ -52,13 +63,7 @@ class Command(BaseCommand):
             metavar="PROGRAM",
             help="with --import: the build whose arguments count, in place of the tested one",
         )
-        parser.add_argument("--gpu", help=f"one of: {', '.join(HARDWARE)}")
-        parser.add_argument("--gpus", type=int, default=1, help="how many of them (default: 1)")
-        parser.add_argument("--memory", type=float, help="GiB, if it differs from the table")
-        parser.add_argument("--use", choices=list(Use), default=Use.CHAT, type=str)
-        parser.add_argument("--slots", type=int, help="answers at the same time")
-        parser.add_argument("--context", type=int, help="tokens of one slot")
-        parser.add_argument("--cache-type", choices=list(TYPES), help="type of the KV cache")
+        _add_machine(parser)
         parser.add_argument("--mmproj", help="GGUF file of the vision projector")
         parser.add_argument("--draft", help="GGUF file of a draft model")
         parser.add_argument("--api-key-file", help="file with one API key a line")
@@ -138,7 +143,7 @@ def _plan(options: dict[str, Any]) -> Plan:
 
 
 def _shape(name: str) -> ModelShape:
-    """Of a file here; if there is none of this name, of one on Hugging Face."""
+    """Read the shape of a file here; if none has this name, of one on Hugging Face."""
     hub_file = find_hub_file(name)
     if hub_file is None or Path(name).exists():
         return read_model_file(Path(name))

@@ -42,7 +42,7 @@ class StackPlan:
 
     @property
     def has_wanted_contexts(self) -> bool:
-        """Whether no context had to shrink below what the use asks for."""
+        """True if no context had to shrink below what the use asks for."""
         return all(
             plan.slot_context
             >= min(plan.request.needs.context, plan.request.shape.context or 2**24)
@@ -65,12 +65,12 @@ def plan_stack(members: Sequence[Member], hardware: Hardware) -> StackPlan:
     for index in reversed(range(len(members))):
         member = members[index]
         before = sum(other.shape.weight_bytes or 0 for other in members[:index])
-        beside = before + sum(plan.needed_bytes for plan in plans)
-        plans.insert(0, _beside(member, hardware, beside))
+        taken = before + sum(plan.needed_bytes for plan in plans)
+        plans.insert(0, _plan_member(member, hardware, taken))
     return StackPlan(hardware, tuple(members), tuple(plans))
 
 
-def _beside(member: Member, hardware: Hardware, taken: int) -> Plan:
+def _plan_member(member: Member, hardware: Hardware, taken: int) -> Plan:
     """The plan of a member where so many bytes are taken by others."""
     request = PlanRequest(member.shape, hardware, member.use)
     with_others = replace(request, extra=replace(request.extra, others=taken))
