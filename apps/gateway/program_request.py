@@ -65,7 +65,7 @@ class ProgramRequest:
 
     @property
     def beginning(self) -> str:
-        """What all requests of one conversation begin with: up to its first question."""
+        """Return what all requests of a conversation begin with: up to its first question."""
         first = self.fields.get("messages") or self.fields.get("input") or ""
         if isinstance(first, list):
             roles = [one.get("role") if isinstance(one, dict) else None for one in first]

@@ -191,10 +191,10 @@ async def _break_off(answer: Answer, error: errors.LLMError, request: ProgramReq
 
 
 def _headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    return list(_kept(headers))
+    return list(_forwarded(headers))
 
 
-def _kept(headers: Mapping[str, str]) -> Iterator[tuple[bytes, bytes]]:
+def _forwarded(headers: Mapping[str, str]) -> Iterator[tuple[bytes, bytes]]:
     for name, value in headers.items():
         lower = name.lower()
         if lower not in _DROPPED and not lower.startswith("access-control-"):
