@@ -1,7 +1,7 @@
 """Shared parts of the HTTP API: authentication, errors, owned objects and pages of lists."""
 
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Generic, TypedDict, TypeVar, cast
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest
 from ninja import Schema
 from ninja.security import HttpBearer, SessionAuth
 
-from apps.core.errors import DomainError
+from apps.core.errors import DomainError, ErrorPlace
 from apps.core.models import ApiKey, KeyScope, OwnedQuerySet
 
 T = TypeVar("T")
@@ -28,12 +28,12 @@ class ApiError(DomainError):
         code: str,
         detail: str,
         *,
-        errors: list[dict[str, Any]] | None = None,
+        errors: Sequence[ErrorPlace] | None = None,
         retry_after: int | None = None,
     ) -> None:
         super().__init__(detail)
         self.status, self.code = status, code
-        self.errors = errors or []
+        self.errors = errors or ()
         self.retry_after = retry_after
 
 
@@ -102,18 +102,25 @@ class Page(Schema, Generic[T]):
     next: str | None = None
 
 
+class PageOf(TypedDict, Generic[T]):
+    """What the schema `Page` reads."""
+
+    items: Sequence[T]
+    next: str | None
+
+
 def page(
     rows: models.QuerySet[M],
-    show: Callable[[M], Any] | None = None,
+    show: Callable[[M], T],
     *,
     limit: int = PAGE_LIMIT,
     after: str | None = None,
     newest_first: bool = False,
-) -> dict[str, Any]:
+) -> PageOf[T]:
     """Return one page of a list, in the order of primary keys; the cursor is the last key shown.
 
     Args:
-        show: turns a row into what the schema reads; None: the schema reads the row's attributes.
+        show: turns a row into what the schema reads.
 
     Raises:
         ApiError: `after` is not a cursor.
@@ -129,6 +136,6 @@ def page(
     found = list(rows[: limit + 1])
     shown = found[:limit]
     return {
-        "items": [show(row) for row in shown] if show else shown,
+        "items": [show(row) for row in shown],
         "next": str(shown[-1].pk) if len(found) > limit else None,
     }

@@ -1,7 +1,14 @@
 """Errors that the person or program behind a request can act on. Pure."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
+
+
+class ErrorPlace(TypedDict):
+    """One place of a request, and what is wrong there."""
+
+    loc: Sequence[str | int]
+    msg: str
 
 
 class DomainError(Exception):
@@ -13,7 +20,7 @@ class DomainError(Exception):
 
     status: int = 422
     code: str = "invalid"
-    errors: Sequence[dict[str, Any]] = ()
-    """Details for programs: places (`loc`) and messages (`msg`)."""
+    errors: Sequence[ErrorPlace] = ()
+    """Details for programs."""
     retry_after: float | None = None
     """Seconds until a repeated request may succeed; None where that is unknown."""

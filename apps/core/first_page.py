@@ -3,9 +3,8 @@
 The rooms are above this one, so each registers its own door.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.contrib.auth.models import User
 
@@ -17,7 +16,7 @@ class Door:
     template: str
     """Renders the card."""
     is_used: Callable[[User], bool]
-    context: Callable[[User], dict[str, Any]]
+    context: Callable[[User], Mapping[str, object]]
     """What its card shows. `problem` is the reason why its example cannot work, "" if it can."""
     order: int
 
@@ -35,6 +34,6 @@ def is_new(user: User) -> bool:
     return not any(door.is_used(user) for door in _doors)
 
 
-def cards(user: User) -> list[dict[str, Any]]:
+def cards(user: User) -> list[Mapping[str, object]]:
     """Return the template and the context of each door's card."""
     return [{"template": door.template, **door.context(user)} for door in _doors]

@@ -87,6 +87,16 @@ def resolve(host: str, port: int, *, allow_private: bool) -> str:
     return addresses[0]
 
 
+def names_private_host(host: str) -> bool:
+    """True if a host is this machine or in a private network by its name, without a look-up."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return not is_public(host)
+    except ValueError:  # a name
+        return False
+
+
 def is_public(address: str) -> bool:
     """True if an address belongs to the internet, also if it is an IPv4 address within IPv6."""
     parsed = ipaddress.ip_address(address)

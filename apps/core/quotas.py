@@ -2,12 +2,13 @@
 
 Work that a request does itself (`hold`, `limited`) is counted in this process: what it takes,
 memory, sockets and the model server's patience, is this process's. What lies in the database is
-counted there by who adds to it (`check`). Nobody waits: who is over a limit is told so at once.
+counted there by who adds to it (`check` within `counting`). Requests of programs are counted in
+Redis, over all processes, by the gateway. Nobody waits: who is over a limit is told so at once.
 """
 
 import threading
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from inspect import iscoroutinefunction
@@ -15,6 +16,8 @@ from typing import Any, TypeVar, cast
 from weakref import WeakSet
 
 from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
 from django.http import HttpRequest
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -45,6 +48,8 @@ KINDS = {
     "readings": Kind("files that are being read", "Wait until one has been read.", 5),
     "attachments": Kind("attachments that were not sent", "Send or remove one.", None),
     "keys": Kind("API keys", "Revoke one that is no longer used.", None),
+    "files": Kind("files uploaded to /v1/files", "Delete one.", None),
+    "batches": Kind("batches that are not done", "Wait until one has ended.", 60),
     "shares": Kind("shared copies", "End one that is no longer needed.", None),
 }
 
@@ -76,6 +81,18 @@ def check(kind: str, count: int) -> None:
     """
     if count >= (allowed := most(kind)):
         raise LimitReached(kind, allowed)
+
+
+@contextmanager
+def counting(owner: User) -> Iterator[None]:
+    """Open a transaction in which nobody else adds to what this person has: count and add there.
+
+    Otherwise two requests at the same time both find room for the last one. SQLite writes in one
+    transaction after the other; PostgreSQL locks the person's row.
+    """
+    with transaction.atomic():
+        User.objects.select_for_update(no_key=True).get(pk=owner.pk)
+        yield
 
 
 _lock = threading.Lock()

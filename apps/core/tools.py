@@ -11,7 +11,8 @@
     )
 
 `run` is `async def run(user, arguments) -> str` or its dotted path. It is called with the user of
-the conversation and with arguments that fit the schema, and reads nothing but the user's own data.
+the conversation and with arguments that fit the schema, so it may declare them as a TypedDict, and
+reads nothing but the user's own data.
 It raises ToolError where it cannot do what was asked; the model then reads that sentence.
 
 Tools that come and go while the workbench runs are offered by a source, see `register_source`.
@@ -22,13 +23,14 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, cast
+from typing import cast
 
 from django.contrib.auth.models import User
 from django.utils.module_loading import import_string
 
-Arguments = dict[str, Any]
-Run = Callable[[User, Arguments], Awaitable[str]]
+from apps.core.schemas.json_types import JsonObject
+
+Run = Callable[[User, JsonObject], Awaitable[str]]
 
 
 class Approval(StrEnum):
@@ -56,7 +58,7 @@ class Tool:
     title: str
     """Its name for people."""
     description: str
-    parameters: dict[str, Any]
+    parameters: JsonObject
     """A JSON schema of an object."""
     run: str | Run
     needs_approval: bool = False
@@ -126,11 +128,11 @@ def title_of(name: str) -> str:
     return f"{title} · {group}" if title else name
 
 
-def parameters(required: list[str] | None = None, **properties: dict[str, Any]) -> dict[str, Any]:
+def parameters(required: list[str] | None = None, **properties: JsonObject) -> JsonObject:
     """The schema of an object with these properties and no others."""
     return {
         "type": "object",
-        "properties": properties,
-        "required": sorted(properties) if required is None else required,
+        "properties": {**properties},
+        "required": [*(sorted(properties) if required is None else required)],
         "additionalProperties": False,
     }

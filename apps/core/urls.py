@@ -22,6 +22,7 @@ urlpatterns = [
     path("settings/people/", people_views.index, name="people"),
     path("settings/people/<int:pk>/link/", people_views.link, name="person_link"),
     path("settings/people/<int:pk>/remove/", people_views.remove, name="remove_person"),
+    path("settings/people/<int:pk>/limits/", people_views.limit, name="person_limits"),
     *(
         path(
             f"settings/people/<int:pk>/{what}/",

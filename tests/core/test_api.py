@@ -97,11 +97,11 @@ def test_page_cuts_a_list_and_names_the_next(alice: User) -> None:
     first = page(rows, lambda row: row.pk, limit=2)
     assert first == {"items": pks[:2], "next": str(pks[1])}
     assert page(rows, lambda row: row.pk, after=first["next"]) == {"items": pks[2:], "next": None}
-    assert page(rows, limit=1, newest_first=True)["items"] == [rows.get(pk=pks[2])]
+    assert page(rows, lambda row: row.pk, limit=1, newest_first=True)["items"] == pks[2:]
 
 
 @pytest.mark.parametrize("after", ["x", "-1", "1.5", ""])
 def test_page_refuses_what_is_no_cursor(alice: User, after: str) -> None:
     with pytest.raises(ApiError, match="`after` must be") as caught:
-        page(Conversation.objects.owned_by(alice), after=after)
+        page(Conversation.objects.owned_by(alice), str, after=after)
     assert caught.value.status == 400

@@ -38,3 +38,15 @@ def test_networks(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("WORKBENCH_X", wrong)
         with pytest.raises(ImproperlyConfigured, match="takes addresses and networks"):
             env.networks("WORKBENCH_X")
+
+
+def test_prices_are_decimal_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_X", "a=0.15, b = 2")
+    assert env.prices("WORKBENCH_X", ("a", "b")) == {"a": 0.15, "b": 2.0}
+
+
+@pytest.mark.parametrize("value", ["c=1", "a", "a=", "a=-1", "a=1e5", "a=1,5", "a=nan"])
+def test_env_refuses_text_that_is_no_price(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_X", value)
+    with pytest.raises(ImproperlyConfigured, match="WORKBENCH_X takes prices"):
+        env.prices("WORKBENCH_X", ("a",))

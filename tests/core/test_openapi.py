@@ -6,6 +6,7 @@ Bounded in number and the same each time; `WORKBENCH_SCHEMA_EXAMPLES` asks for m
 import json
 import os
 import re
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from django.test import Client
 from hypothesis import HealthCheck, Phase, given, settings
 
 from apps.chat.answering import runner
+from apps.chat.conversations import projects
 from apps.chat.conversations import services as chat
+from apps.chat.knowledge import documents
 from apps.chat.models import Preset, Role
 from apps.classifiers import services as classifiers
 from apps.core.models import ApiKey
@@ -63,6 +66,7 @@ def ids(alice: User) -> dict[str, int]:
     classifier, run = classifiers.create_classifier(
         owner=alice, name="c", dataset=dataset, server=server
     )
+    project = projects.create(alice, "Tea house")
     return {
         "servers": server.pk,
         "conversations": conversation.pk,
@@ -70,6 +74,8 @@ def ids(alice: User) -> dict[str, int]:
         "call": call.pk,
         "messages": question.pk,
         "presets": Preset.objects.create(owner=alice, name="p").pk,
+        "projects": project.pk,
+        "documents": documents.add(project, "menu.md", BytesIO(b"# Menu")).pk,
         "datasets": dataset.pk,
         "examples": example.pk,
         "classifiers": classifier.pk,

@@ -41,13 +41,13 @@ def test_pages_together_are_the_whole_list(keys: list[ApiKey], newest_first: boo
 
 @pytest.mark.parametrize(("limit", "length"), [(0, 1), (-5, 1), (3, 3), (10**9, 5)])
 def test_page_limit_is_kept_in_bounds(keys: list[ApiKey], limit: int, length: int) -> None:
-    assert len(page(ApiKey.objects.all(), limit=limit)["items"]) == length
+    assert len(page(ApiKey.objects.all(), str, limit=limit)["items"]) == length
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5"])
 def test_page_refuses_what_is_no_cursor(db: None, cursor: str) -> None:
     with pytest.raises(ApiError, match="`after` must be the `next` value") as refused:
-        page(ApiKey.objects.all(), after=cursor)
+        page(ApiKey.objects.all(), str, after=cursor)
     assert (refused.value.status, refused.value.code) == (400, "bad_cursor")
 
 

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 
 from apps.core import quotas
 from apps.core.accounts import settings_page
+from apps.core.accounts.limit_forms import LimitsForm
 from apps.core.accounts.redirects import to_section
 from apps.core.api import owner
 from apps.core.models import RESTORABLE, ApiKey, KeyLane, KeyScope
@@ -23,9 +24,8 @@ def create_key(request: HttpRequest) -> HttpResponse:
     user = owner(request)
     name = request.POST.get("name", "").strip()[:100]
     if not name:
-        messages.error(request, "Give the key a name, so that you know later what it is for.")
+        messages.error(request, "Enter a name for the key.")
         return to_section("keys")
-    quotas.check("keys", user.api_keys.listed().count())
     scope = request.POST.get("scope", KeyScope.FULL)
     lane = request.POST.get("lane", KeyLane.PERSON)
     days = request.POST.get("days", "")
@@ -36,8 +36,15 @@ def create_key(request: HttpRequest) -> HttpResponse:
     ):
         messages.error(request, "Choose access, priority and lifetime of the key from the lists.")
         return to_section("keys")
+    form = LimitsForm(None, request.POST, prefix=settings_page.NEW_KEY)
+    if not form.is_valid():
+        messages.error(request, f"Key not created. {form.first_error()}")
+        return to_section("keys")
     expires = timezone.now() + timedelta(days=int(days)) if days else None
-    _, token = ApiKey.issue(user=user, name=name, scope=scope, lane=lane, expires=expires)
+    with quotas.counting(user):
+        quotas.check("keys", user.api_keys.listed().count())
+        key, token = ApiKey.issue(user=user, name=name, scope=scope, lane=lane, expires=expires)
+        key.save(update_fields=form.apply_to(key))
     return settings_page.show(request, at="keys", new_token=token, new_name=name)
 
 
@@ -48,8 +55,12 @@ def edit_key(request: HttpRequest, pk: int) -> HttpResponse:
     if lane not in KeyLane.values:
         messages.error(request, "Choose the priority of the key from the list.")
         return to_section("keys")
+    form = LimitsForm(key, request.POST, prefix=f"key-{key.pk}")
+    if not form.is_valid():
+        messages.error(request, f"Key “{key.name}” not saved. {form.first_error()}")
+        return to_section("keys")
     key.lane = lane
-    key.save(update_fields=["lane"])
+    key.save(update_fields=["lane", *form.apply_to(key)])
     messages.success(request, f"Key “{key.name}” saved.")
     return to_section("keys")
 

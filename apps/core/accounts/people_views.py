@@ -9,8 +9,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from apps.core.accounts import people, settings_page
 from apps.core.accounts.forms import InviteForm
+from apps.core.accounts.limit_forms import LimitsForm
 from apps.core.accounts.redirects import to_section
 from apps.core.api import owner
+from apps.core.models import PersonLimits
 from apps.core.permissions import admins_only
 
 
@@ -58,6 +60,22 @@ def change(request: HttpRequest, pk: int, what: str) -> HttpResponse:
         messages.error(request, str(error))
     else:
         messages.success(request, done)
+    return to_section("people")
+
+
+@require_POST
+@admins_only
+def limit(request: HttpRequest, pk: int) -> HttpResponse:
+    """Limit what all keys of a person together may ask of model servers."""
+    person = get_object_or_404(people.everybody(), pk=pk, removal=None)
+    limits = PersonLimits.objects.filter(user=person).first() or PersonLimits(user=person)
+    form = LimitsForm(limits, request.POST, prefix=f"person-{person.pk}")
+    if form.is_valid():
+        form.apply_to(limits)
+        limits.save()
+        messages.success(request, f"Limits of {person.username} saved.")
+    else:
+        messages.error(request, f"Limits of {person.username} not saved. {form.first_error()}")
     return to_section("people")
 
 

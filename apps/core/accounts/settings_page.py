@@ -10,6 +10,7 @@ from django.shortcuts import render
 
 from apps.core.accounts import devices, people
 from apps.core.accounts.forms import InviteForm, NameForm, password_form
+from apps.core.accounts.limit_forms import LimitsForm
 from apps.core.models import (
     INVITATION_LIFETIME,
     Appearance,
@@ -17,10 +18,12 @@ from apps.core.models import (
     KeyLane,
     KeyScope,
     LoginLink,
+    PersonLimits,
     TextSize,
     Theme,
 )
 
+NEW_KEY = "new-key"
 KEY_LIFETIMES = {"": "Never expires", "30": "30 days", "90": "90 days", "365": "1 year"}
 
 
@@ -46,7 +49,9 @@ def show(request: HttpRequest, *, at: str = "", status: int = 200, **shown: Any)
         "themes": Theme.choices,
         "densities": Density.choices,
         "text_sizes": TextSize.choices,
-        "keys": user.api_keys.listed(),
+        "keys": [(key, LimitsForm(key, prefix=f"key-{key.pk}")) for key in user.api_keys.listed()],
+        "new_key_form": LimitsForm(None, prefix=NEW_KEY),
+        "person_limits": PersonLimits.objects.filter(user=user).first(),
         "key_scopes": KeyScope.choices,
         "key_lanes": KeyLane.choices,
         "key_lifetimes": KEY_LIFETIMES.items(),
@@ -60,9 +65,16 @@ def show(request: HttpRequest, *, at: str = "", status: int = 200, **shown: Any)
 def _people(link: str) -> dict[str, Any]:
     waiting = LoginLink.objects.waiting().filter(sets_password=True)
     return {
-        "people": people.everybody().select_related("removal"),
+        "people": [
+            (person, LimitsForm(_limits_of(person), prefix=f"person-{person.pk}"))
+            for person in people.everybody().select_related("removal", "program_limits")
+        ],
         "invitations": dict(waiting.values_list("user_id", "expires")),
         "invite_form": InviteForm(),
         "here_only": urlsplit(link).hostname in {"localhost", "127.0.0.1", "::1"},
         "days": INVITATION_LIFETIME.days,
     }
+
+
+def _limits_of(person: User) -> PersonLimits | None:
+    return getattr(person, "program_limits", None)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from apps.core.http.error_pages import API, Refusal
+from apps.core.http.error_pages import Refusal, is_api_path, refusal_json
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -45,10 +45,9 @@ async def send_refusal(
     Args:
         drain: reads the rest of the request, because a browser reads the answer only afterwards.
     """
-    is_api_path = path.startswith(API)
-    payload = {"code": refusal.code, "detail": refusal.detail, "errors": []}
-    text = (json.dumps(payload) if is_api_path else refusal.detail).encode()
-    kind = "application/json" if is_api_path else "text/plain; charset=utf-8"
+    is_api = is_api_path(path)
+    text = (json.dumps(refusal_json(path, refusal)) if is_api else refusal.detail).encode()
+    kind = "application/json" if is_api else "text/plain; charset=utf-8"
     headers = [
         (b"content-type", kind.encode()),
         (b"content-length", str(len(text)).encode()),

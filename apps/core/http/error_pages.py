@@ -14,7 +14,10 @@ from django.views import defaults
 from redis.exceptions import ConnectionError as RedisAway
 from redis.exceptions import TimeoutError as RedisSlow
 
+from apps.core.http.anthropic_errors import ANTHROPIC, anthropic_error
+from apps.core.http.openai_errors import OPENAI, openai_error
 from apps.core.quotas import LimitReached
+from apps.core.schemas.json_types import JsonObject
 
 API = "/api/"
 # An SQLite that cannot grow its files does not always say why.
@@ -59,7 +62,20 @@ NO_REDIS = Refusal(
 
 def is_api_request(request: HttpRequest) -> bool:
     """True if a program asks: it gets JSON in every case."""
-    return request.path_info.startswith(API)
+    return is_api_path(request.path_info)
+
+
+def is_api_path(path: str) -> bool:
+    return path.startswith((API, OPENAI))
+
+
+def refusal_json(path: str, refusal: Refusal) -> JsonObject:
+    """Return a refusal in the shape of the API at this address."""
+    if path.startswith(ANTHROPIC):
+        return anthropic_error(refusal.status, refusal.detail)
+    if path.startswith(OPENAI):
+        return openai_error(refusal.status, refusal.code, refusal.detail)
+    return {"code": refusal.code, "detail": refusal.detail, "errors": []}
 
 
 def refusal_for(error: BaseException | None) -> Refusal | None:
@@ -121,7 +137,7 @@ def _nothing_is_free() -> bool:
 def refuse(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     """A refusal as JSON for a program, as a sentence for a fragment, as a page for a person."""
     if is_api_request(request):
-        said = {"code": refusal.code, "detail": refusal.detail, "errors": []}
+        said = refusal_json(request.path_info, refusal)
         response: HttpResponse = JsonResponse(said, status=refusal.status)
     elif request.headers.get("HX-Request"):
         plain = "text/plain; charset=utf-8"
@@ -144,14 +160,16 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     if is_api_request(request):
-        detail = str(exception) or "This is not allowed to you."
+        detail = str(exception) or "You do not have permission to do this."
         return refuse(request, Refusal(403, "forbidden", detail))
     return defaults.permission_denied(request, exception)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if is_api_request(request):
-        detail = "There is no such address. /api/v1/docs lists them."
+        detail = "There is no such address."
+        if request.path_info.startswith(API):
+            detail += " /api/v1/docs lists them."
         return refuse(request, Refusal(404, "not_found", detail))
     return defaults.page_not_found(request, exception)
 
@@ -160,6 +178,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if refusal := refusal_for(sys.exception()):
         return refuse(request, refusal)
     if is_api_request(request):
-        detail = "Something broke on our side. The log of the workbench says what happened."
+        detail = "Something went wrong. Details are in the log of Workbench."
         return refuse(request, Refusal(500, "internal_error", detail))
     return defaults.server_error(request)

@@ -13,8 +13,10 @@ from typing import Any, cast
 from django.http import HttpRequest
 from django.utils.datastructures import MultiValueDict
 from ninja.parser import Parser
+from ninja.types import DictStrAny
 
 from apps.core.api import ApiError
+from apps.core.errors import ErrorPlace
 from apps.core.text.storable import is_storable, to_storable
 
 MOST_LEVELS = 100
@@ -29,20 +31,23 @@ _DIGITS = len(str(LARGEST))
 class BodyParser(Parser):
     """Ninja's parser, for bodies, queries and forms."""
 
-    def parse_body(self, request: HttpRequest) -> dict[str, Any]:
-        return cast(dict[str, Any], read(request.body))
+    def parse_body(self, request: HttpRequest) -> DictStrAny:
+        return cast(DictStrAny, read(request.body))
 
     def parse_querydict(
         self, data: MultiValueDict[str, Any], list_fields: list[str], request: HttpRequest
-    ) -> dict[str, Any]:
+    ) -> DictStrAny:
         for name, values in data.lists():
             if any(not is_storable(value) for value in (name, *values)):
                 raise _refused([("query", name)])
         return super().parse_querydict(data, list_fields, request)
 
 
-def read(body: bytes) -> Any:
-    """The value of a JSON document.
+def read(body: bytes, name: str = "body") -> Any:
+    """Return the value of a JSON document.
+
+    Args:
+        name: what a message calls the document.
 
     Raises:
         ApiError: it is none, or cannot be kept. The message says where.
@@ -53,15 +58,15 @@ def read(body: bytes) -> Any:
             text, parse_int=_integer, parse_float=_float, parse_constant=_no_constant
         )
     except UnicodeDecodeError as error:
-        raise ApiError(400, "bad_request", "The body is not in UTF-8.") from error
+        raise ApiError(400, "bad_request", f"The {name} is not in UTF-8.") from error
     except RecursionError as error:
-        raise _too_deep() from error
+        raise _too_deep(name) from error
     except ValueError as error:
-        detail = f"The body cannot be read as JSON: {str(error)[:200]}."
+        detail = f"The {name} cannot be read as JSON: {str(error)[:200]}."
         raise ApiError(400, "bad_request", detail) from error
     if body.count(b"[") + body.count(b"{") > MOST_LEVELS and _levels(value) > MOST_LEVELS:
-        raise _too_deep()
-    if _SUSPECT.search(body) and (places := list(_unstorable_in(value, ("body",)))):
+        raise _too_deep(name)
+    if _SUSPECT.search(body) and (places := list(_unstorable_in(value, (name,)))):
         raise _refused(places)
     return value
 
@@ -109,8 +114,8 @@ def _unstorable_in(value: Any, place: Place) -> Iterator[Place]:
             yield from _unstorable_in(inner, (*place, number))
 
 
-def _too_deep() -> ApiError:
-    return _invalid(f"The body has more than {MOST_LEVELS} lists or objects inside each other.")
+def _too_deep(name: str) -> ApiError:
+    return _invalid(f"The {name} has more than {MOST_LEVELS} lists or objects inside each other.")
 
 
 def _invalid(detail: str) -> ApiError:
@@ -120,7 +125,7 @@ def _invalid(detail: str) -> ApiError:
 def _refused(places: Sequence[Place]) -> ApiError:
     said = "has a character that cannot be stored: NUL, or half of a surrogate pair"
     where = ", ".join(".".join(_as_detail(part) for part in place[1:]) for place in places[:3])
-    errors = [{"loc": [_as_detail(part) for part in place], "msg": said} for place in places[:100]]
+    errors = [ErrorPlace(loc=[*map(_as_detail, place)], msg=said) for place in places[:100]]
     detail = f"The request is not valid: {where or 'it'} {said}."
     return ApiError(422, "invalid", detail, errors=errors)
 

@@ -100,6 +100,8 @@ class LoginRequired(LoginRequiredMiddleware):
         view_kwargs: dict[str, Any],
     ) -> HttpResponseBase | None:
         match = request.resolver_match
+        if match is not None and match.namespace == "openai":
+            return None
         if match is not None and match.namespace == "api-1":
             describes = match.url_name in {"openapi-view", "openapi-json"}
             return (

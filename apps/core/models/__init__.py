@@ -3,6 +3,7 @@
 from apps.core.models.api_keys import RESTORABLE, ApiKey, KeyLane, KeyScope
 from apps.core.models.appearance import Appearance, Density, TextSize, Theme
 from apps.core.models.devices import Device
+from apps.core.models.limits import Limits, PersonLimits
 from apps.core.models.owned import Owned, OwnedQuerySet
 from apps.core.models.people import (
     INVITATION_LIFETIME,
@@ -23,10 +24,12 @@ __all__ = [
     "Device",
     "KeyLane",
     "KeyScope",
+    "Limits",
     "LoginLink",
     "LoginLinkQuerySet",
     "Owned",
     "OwnedQuerySet",
+    "PersonLimits",
     "Removal",
     "TextSize",
     "Theme",

@@ -13,6 +13,7 @@ from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 from django.utils import timezone
 
+from apps.core.models.limits import Limits, PersonLimits
 from apps.core.models.tokens import digest
 
 API_KEY_PREFIX = "wb_"
@@ -32,7 +33,8 @@ class KeyLane(models.TextChoices):
     """How urgent the requests are that a program sends to model servers, the most urgent first."""
 
     PERSON = "person", "Person, someone waits for the answer"
-    BATCH = "batch", "Batch, gives its slot to people"
+    AGENT = "agent", "Agent, after people and before batch"
+    BATCH = "batch", "Batch, gives its slot to people and agents"
     IDLE = "idle", "Idle, uses free slots only"
 
 
@@ -47,7 +49,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
         return self.filter(revoked=None)
 
 
-class ApiKey(models.Model):
+class ApiKey(Limits):
     """A key another program sends as `Authorization: Bearer wb_...`. Only its hash is kept."""
 
     user = models.ForeignKey(
@@ -105,19 +107,24 @@ class ApiKey(models.Model):
         Known tokens are looked up every KEY_CACHE_SECONDS, and at once where this process changed a
         key or a user: programs send many requests in a row. Records the use, at most once a minute.
         """
+        if (known := cls.find_known(token)) is not None:
+            return known
         token_hash = digest(token)
-        until, key = _known_keys.get(token_hash, (0.0, None))
-        if key is None or time.monotonic() >= until:
-            key = cls.objects.working().select_related("user").filter(token_hash=token_hash).first()
-            if key is None or not key.user.is_active:
-                return None
-            key.record_use()
-            if len(_known_keys) >= MAX_CACHED_KEYS:
-                _known_keys.clear()
-            _known_keys[token_hash] = time.monotonic() + KEY_CACHE_SECONDS, key
-        found = copy(key)  # a request may change what it gets
-        found.user = copy(key.user)
-        return found
+        working = cls.objects.working().select_related("user", "user__program_limits")
+        key = working.filter(token_hash=token_hash).first()
+        if key is None or not key.user.is_active:
+            return None
+        key.record_use()
+        if len(_known_keys) >= MAX_CACHED_KEYS:
+            _known_keys.clear()
+        _known_keys[token_hash] = time.monotonic() + KEY_CACHE_SECONDS, key
+        return _copied(key)
+
+    @classmethod
+    def find_known(cls, token: str) -> "ApiKey | None":
+        """Return the key of a token that was looked up a moment ago; asks no database."""
+        until, key = _known_keys.get(digest(token), (0.0, None))
+        return _copied(key) if key is not None and time.monotonic() < until else None
 
     @classmethod
     def user_of(cls, token: str) -> User | None:
@@ -142,10 +149,18 @@ class ApiKey(models.Model):
         self.save(update_fields=["revoked"])
 
 
+def _copied(key: ApiKey) -> ApiKey:
+    """Return a copy: a request may change what it gets."""
+    found = copy(key)
+    found.user = copy(key.user)
+    return found
+
+
 _known_keys: dict[str, tuple[float, ApiKey]] = {}
 
 
 @receiver([post_save, post_delete], sender=ApiKey)
+@receiver([post_save, post_delete], sender=PersonLimits)
 @receiver([post_save, post_delete], sender=User)
 def forget_cached_keys(**_: object) -> None:
     """Look every key up again: a key or a user was changed here."""

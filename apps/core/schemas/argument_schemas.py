@@ -20,21 +20,21 @@ REFERENCES = ("$ref", "$dynamicRef")
 def schema_problem(schema: Any) -> str:
     """Return the reason why no model can use a tool with this schema; "" where it can."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
-        return "its arguments are not an object."
+        return "the arguments are not an object."
     if _depth_beyond(schema, MAX_DEPTH):
-        return f"the schema of its arguments is nested deeper than {MAX_DEPTH} levels."
+        return f"the schema is nested deeper than {MAX_DEPTH} levels."
     if len(json.dumps(schema)) > MAX_BYTES:
-        return f"the schema of its arguments is larger than {MAX_BYTES:,} bytes."
+        return f"the schema is larger than {MAX_BYTES:,} bytes."
     if any(not reference.startswith("#") for reference in _references(schema)):
-        return "the schema of its arguments refers to another document."
+        return "the schema refers to another document."
     if _parts(schema) > MAX_PARTS:
-        return f"the schema of its arguments expands to more than {MAX_PARTS:,} parts."
+        return f"the schema expands to more than {MAX_PARTS:,} parts."
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        return f"the schema of its arguments is wrong: {error.message[:200]}."
+        return f"the schema is not valid: {error.message[:200]}."
     except RecursionError:
-        return "the schema of its arguments refers to itself."
+        return "the schema refers to itself."
     return ""
 
 

@@ -11,6 +11,8 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
+from apps.core.schemas.json_types import JsonObject
+
 MAX_DEPTH = 5
 MAX_FIELDS = 100
 MAX_NAME = 100  # characters
@@ -40,7 +42,7 @@ class BadSchema(ValueError):
     """A schema that cannot be used. The message names the field and what is wrong with it."""
 
 
-def checked(schema: Any, *, of: str = "An answer", sense: bool = True) -> dict[str, Any]:
+def checked(schema: Any, *, of: str = "An answer", sense: bool = True) -> JsonObject:
     """The schema, if every answer can be made and checked with it.
 
     Args:
@@ -138,7 +140,7 @@ def _check_properties(schema: Schema, name: str, where: str, depth: int) -> int:
     return count
 
 
-def closed(schema: Schema) -> dict[str, Any]:
+def closed(schema: Schema) -> JsonObject:
     """The schema with no room for fields nobody asked for, as it is sent and checked.
 
     llama.cpp's two grammar engines differ in what they allow where nothing is said.

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from django import template
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
 
@@ -71,15 +72,28 @@ def rough_duration(seconds: Measured) -> str:
 
 
 @register.filter
-def day(moment: datetime) -> str:
-    """today 14:05, yesterday, 18 Nov; another year with its number."""
+def day(moment: datetime) -> SafeString:
+    """today 14:05, yesterday, 18 Nov; another year with its number. In the reader's time zone."""
     local, today = timezone.localtime(moment), timezone.localdate()
     if local.date() == today:
-        return f"today {local:%H:%M}"
+        return _time(moment, "day", f"today {local:%H:%M}")
     if local.date() == today - timedelta(days=1):
-        return "yesterday"
+        return _time(moment, "day", "yesterday")
     shown = f"{local.day} {local:%b}"
-    return shown if local.year == today.year else f"{shown} {local.year}"
+    return _time(moment, "day", shown if local.year == today.year else f"{shown} {local.year}")
+
+
+@register.filter
+def minute(moment: datetime) -> SafeString:
+    """22 Nov 2026, 14:05. In the reader's time zone."""
+    local = timezone.localtime(moment)
+    return _time(moment, "minute", f"{local.day} {local:%b %Y, %H:%M} UTC")
+
+
+def _time(moment: datetime, kind: str, text: str) -> SafeString:
+    """Return an element whose text static/core/times.js puts into the zone of the browser."""
+    at = moment.isoformat(timespec="seconds")
+    return format_html('<time datetime="{}" data-local="{}">{}</time>', at, kind, text)
 
 
 @register.filter

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import unescape
-from typing import Any
+
+from apps.core.schemas.json_types import JsonObject
 
 _TOKEN = re.compile(r'<(/?)([a-z0-9]+)(?:[^">]|"[^"]*")*>|[^<]+')
 # Long code that is being written comes in these; they stand in one row and hold no others.
@@ -40,7 +41,7 @@ class Update:
     blocks: list[str]
     """What follows it."""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         return asdict(self)
 
 

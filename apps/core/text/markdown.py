@@ -57,6 +57,8 @@ PARTED_CHARACTERS = 20_000
 PART_CHARACTERS = 3_000
 TOKEN_CHARACTERS = 20  # of a cell, the start of a list...: they make lines too
 
+NOT_LOADED = "Not loaded, so that its site does not learn who reads this."
+
 _formatter = HtmlFormatter(nowrap=True, classprefix="c-")
 
 
@@ -141,7 +143,7 @@ def _image_as_link(
     token = tokens[index]
     address = nh3.clean_text(str(token.attrGet("src") or ""))
     name = nh3.clean_text(token.content or str(token.attrGet("src") or ""))
-    return f'<a href="{address}">{name}</a>'
+    return f'<a href="{address}" title="{NOT_LOADED}">Image: {name}</a>'
 
 
 def _code(

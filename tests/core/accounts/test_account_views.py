@@ -37,7 +37,7 @@ def test_create_key_shows_a_working_token_once(browser: Client, alice: User) -> 
 
 def test_create_key_wants_a_name(browser: Client) -> None:
     page = browser.post("/settings/keys/", {"name": "  "}, follow=True).content.decode()
-    assert "Give the key a name" in page
+    assert "Enter a name" in page
     assert not ApiKey.objects.exists()
 
 

@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from apps.core.http import body_limit
 from apps.core.http.body_limit import ANONYMOUS_BYTES, FORM_FIELD_BYTES, BodyLimitMiddleware
 from apps.core.models import ApiKey
 from workbench.api import api as the_api
+from workbench.openai_api import api as openai_api
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -135,6 +137,18 @@ async def test_a_length_over_the_limit_is_refused_before_anything_is_read(key: H
     assert json.loads(said)["code"] == "too_large"
 
 
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [("/v1/messages", "request_too_large"), ("/v1/responses", "invalid_request_error")],
+)
+async def test_programs_are_refused_in_the_shape_of_their_api(
+    path: str, kind: str, key: Headers
+) -> None:
+    status, said, _ = await ask(Asked(), [1], key, length=FORM + 1, path=path)
+    assert status == 413
+    assert json.loads(said)["error"]["type"] == kind
+
+
 @pytest.mark.parametrize("length", [FORM + 1, None])
 async def test_files_are_taken_where_files_are_wanted(length: int | None, key: Headers) -> None:
     status, said, _ = await ask(Asked(), [FORM, 1], key, length=length, path=PAGE)
@@ -218,7 +232,8 @@ def test_every_address_that_takes_files_is_known() -> None:
         view = inspect.unwrap(getattr(view, "view_class", view))
         if inspect.isfunction(view) and "request.FILES" in inspect.getsource(view):
             wanted.add(route)
-    for path, operations in the_api.get_openapi_schema()["paths"].items():
+    paths = [one.get_openapi_schema()["paths"].items() for one in (the_api, openai_api)]
+    for path, operations in chain(*paths):
         for operation in operations.values():
             if "multipart/form-data" in operation.get("requestBody", {}).get("content", {}):
                 wanted.add(path.strip("/"))

@@ -75,9 +75,9 @@ def test_no_schema_takes_for_ever(schema: dict[str, Any], arguments: Any) -> Non
         (nested(3000), "is nested deeper than 40 levels."),
         ({**OBJECT, "description": "x" * 30_000}, "is larger than 20,000 bytes."),
         (of(a={"$ref": "http://inside/"}), "refers to another document."),
-        ({**OBJECT, "required": "all"}, "is wrong"),
-        ({"type": "string"}, "its arguments are not an object."),
-        ("x", "its arguments are not an object."),
+        ({**OBJECT, "required": "all"}, "is not valid"),
+        ({"type": "string"}, "the arguments are not an object."),
+        ("x", "the arguments are not an object."),
     ],
 )
 def test_schema_problem_names_what_is_wrong(schema: Any, said: str) -> None:

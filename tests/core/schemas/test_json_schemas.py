@@ -127,7 +127,7 @@ class TestChecked:
             Draft202012Validator.check_schema(found)
 
 
-class TestContradiction:
+class TestPendingChange:
     @pytest.mark.parametrize(
         ("field", "sentence"),
         [

@@ -1,4 +1,4 @@
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.template import Context, Template
@@ -53,3 +53,10 @@ def test_ago_says_just_now_below_a_minute(seconds: int, shown: str) -> None:
 
 def test_what_never_was_has_no_age() -> None:
     assert Template("{{ moment|ago }}").render(Context({"moment": None})) == ""
+
+
+def test_times_say_their_moment_for_the_zone_of_the_browser() -> None:
+    moment = datetime(2025, 3, 4, 23, 30, 12, 99, tzinfo=UTC)
+    text = Template("{{ moment|minute }} {{ moment|day }}").render(Context({"moment": moment}))
+    at = '<time datetime="2025-03-04T23:30:12+00:00" data-local='
+    assert text == f'{at}"minute">4 Mar 2025, 23:30 UTC</time> {at}"day">4 Mar 2025</time>'

@@ -17,9 +17,11 @@ def test_module_preloads_direct_and_indirect_imports_once() -> None:
     html = rendered("chat/conversation.js")
     hints = re.findall(r'<link rel="modulepreload" href="/static/([\w/]+\.js)">', html)
     assert html.endswith('<script type="module" src="/static/chat/conversation.js"></script>')
-    assert {"chat/answer_stream.js", "chat/tool_calls.js", "core/clipboard.js"} <= set(hints)
+    thread = {"chat/thread/answer_stream.js", "chat/thread/tool_calls.js"}
+    assert thread | {"core/clipboard.js"} <= set(hints)
     assert len(set(hints)) == len(hints)
-    assert "chat/structured_output.js" not in hints  # only the panel needs it, and fetches it
+    # Only the panel needs it, and fetches it.
+    assert "chat/composer/structured_output.js" not in hints
 
 
 def test_module_without_imports_has_no_hints() -> None:

@@ -69,6 +69,8 @@ def test_columns_stand_where_they_were_put() -> None:
 def test_an_image_of_another_site_becomes_a_link() -> None:
     html = render("![a cat](https://example.org/cat.png)")
     assert html.count('href="https://example.org/cat.png"') == 1
+    assert ">Image: a cat</a>" in html
+    assert 'title="Not loaded, so that' in html
 
 
 def test_links_do_not_hand_over_who_came() -> None:
