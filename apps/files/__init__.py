@@ -20,6 +20,7 @@ from apps.files.layout import (
     SAMPLE_CHARACTERS,
     SAMPLE_ROWS,
     SEPARATOR_NAMES,
+    Cells,
     FileKind,
     Layout,
     Quoting,
@@ -28,13 +29,15 @@ from apps.files.layout import (
 from apps.files.line_counts import LineCounts
 from apps.files.readers.encoding import confirm_encoding
 from apps.files.reading import (
-    count_lines,
+    SANDBOXED_KINDS,
+    display_cells,
     estimate_rows,
     extra_columns,
     read_checked_rows,
     read_records,
     read_rows,
     sample_rows,
+    to_row,
 )
 from apps.files.rows import (
     DEFAULT_MAPPING,
@@ -71,8 +74,10 @@ __all__ = [
     "MAX_TEXT",
     "SAMPLE_CHARACTERS",
     "SAMPLE_ROWS",
+    "SANDBOXED_KINDS",
     "SEPARATOR_NAMES",
     "SPLITS",
+    "Cells",
     "ColumnMapping",
     "CsvWriter",
     "ExampleRow",
@@ -89,11 +94,11 @@ __all__ = [
     "cell_text",
     "check_row",
     "confirm_encoding",
-    "count_lines",
     "create_writer",
     "csv_header",
     "detect_layout",
     "detect_mapping",
+    "display_cells",
     "estimate_rows",
     "extra_columns",
     "guess_mapping",
@@ -104,4 +109,5 @@ __all__ = [
     "sample_rows",
     "split_of_file_name",
     "spreadsheet_safe",
+    "to_row",
 ]

@@ -1,9 +1,8 @@
 """The layout of a file, as detected, and the options that override the detection."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from apps.files.rows import RejectedRow
 
@@ -29,7 +28,9 @@ ENCODINGS = {
 }
 TEXT_COLUMN = "text"
 
-Records = Iterator[tuple[int, dict[str, Any] | RejectedRow]]
+Cells = Mapping[str, object]
+"""A row by column name: text, or the values that JSON, Excel and Parquet have."""
+Records = Iterator[tuple[int, Cells | RejectedRow]]
 """Each data row's number, and its cells by column name or a rejection."""
 
 

@@ -14,14 +14,25 @@ class LineCounts:
     """Rows with line breaks in a cell."""
     longest: int = 0
     """The most lines of one row."""
+    row_lines: int = 1
+    """Lines of the row that was read last."""
+    swallowed_lines: int = 0
+    """Lines inside of suspicious rows, after their first line."""
     suspects: list[int] = field(default_factory=list)
     """The numbers of the first rows with a stray quote, or with lines that could be rows."""
 
+    @property
+    def row_line(self) -> int:
+        """Return the first line of the row that was read last."""
+        return self.lines - self.row_lines + 1
+
     def add(self, number: int, lines: int, suspect: bool) -> None:
         self.rows += 1
+        self.row_lines = lines
         if lines > 1:
             self.multiline_rows += 1
             self.longest = max(self.longest, lines)
+        self.swallowed_lines += lines - 1 if suspect else 0
         if suspect and len(self.suspects) < MAX_SUSPECTS:
             self.suspects.append(number)
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from apps.files.layout import Cells
+
 MAX_DEPTH = 8
 MAX_ITEMS = 3  # of a list, offered as paths
 MAX_PATHS = 200
@@ -18,7 +20,7 @@ class FieldNames:
         self._paths: dict[str, None] = {}
         self._objects: Counter[str] = Counter()
 
-    def add(self, cells: dict[str, Any]) -> None:
+    def add(self, cells: Cells) -> None:
         self.names |= dict.fromkeys(cells)
         self._paths |= dict.fromkeys(leaf_paths(cells))
         for name, value in cells.items():
@@ -34,7 +36,7 @@ class FieldNames:
         return tuple(name for name in self.names if self._objects[name] > 0)
 
 
-def leaf_paths(cells: dict[str, Any]) -> list[str]:
+def leaf_paths(cells: Cells) -> list[str]:
     """Return the paths of a row to plain values that have no column of their own."""
     found: list[str] = []
     for name, value in cells.items():
@@ -58,7 +60,7 @@ def _leaves(value: dict[str, Any] | list[Any], depth: int) -> Iterator[str]:
             yield str(key)
 
 
-def value_at(cells: dict[str, Any], path: str) -> tuple[bool, Any]:
+def value_at(cells: Cells, path: str) -> tuple[bool, Any]:
     """Return True and the value at a path, or False and None."""
     if path in cells:
         return True, cells[path]

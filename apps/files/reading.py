@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.core.text.storable import to_storable
-from apps.files.layout import SAMPLE_CHARACTERS, SAMPLE_ROWS, FileKind, Layout, Records
+from apps.files.layout import SAMPLE_CHARACTERS, SAMPLE_ROWS, Cells, FileKind, Layout, Records
 from apps.files.line_counts import LineCounts
 from apps.files.nested import value_at
 from apps.files.readers import csv_reader, jsonl, sandboxed
@@ -24,7 +24,6 @@ from apps.files.rows import (
 
 JSON_KINDS = (FileKind.JSONL, FileKind.JSON)
 SANDBOXED_KINDS = (FileKind.EXCEL, FileKind.PARQUET, FileKind.JSON)
-COUNTED_LINES = 100_000  # while a person waits
 
 
 def read_records(
@@ -63,7 +62,7 @@ def read_rows(
         if isinstance(cells, RejectedRow):
             yield number, cells
         else:
-            yield number, _to_row(number, cells, layout, mapping, extra)
+            yield number, to_row(number, cells, layout, mapping, extra)
 
 
 def read_checked_rows(
@@ -86,25 +85,15 @@ def sample_rows(
     records = read_records(path, layout, max_characters=SAMPLE_CHARACTERS)
     for seen, (_, cells) in enumerate(records):
         if not isinstance(cells, RejectedRow):
-            found.append([_display(value_at(cells, column)[1]) for column in columns])
+            found.append(display_cells(cells, columns))
         if len(found) == limit or seen == 10 * limit:
             break
     return found
 
 
-def count_lines(path: Path, layout: Layout) -> tuple[LineCounts, bool] | None:
-    """Count what the lines of a file become; of a large file only the beginning is read.
-
-    Returns:
-        The counts, and True if they are of the whole file. None for files without lines.
-    """
-    if layout.kind not in {FileKind.CSV, FileKind.TEXT}:
-        return None
-    counts = LineCounts()
-    for _ in read_records(path, layout, max_characters=SAMPLE_CHARACTERS, counts=counts):
-        if counts.lines >= COUNTED_LINES:
-            return counts, False
-    return counts, path.stat().st_size <= SAMPLE_CHARACTERS
+def display_cells(cells: Cells, columns: Sequence[str]) -> list[str]:
+    """Return the cells of a row as text, in the order of the columns or paths."""
+    return [_display(value_at(cells, column)[1]) for column in columns]
 
 
 def estimate_rows(path: Path, layout: Layout) -> int:
@@ -119,17 +108,18 @@ def extra_columns(layout: Layout, mapping: ColumnMapping) -> tuple[str, ...]:
     """Return the columns that are kept with each row, besides text, label and split."""
     if not mapping.keep_extra:
         return ()
-    used = set(mapping.columns)
+    used = {*mapping.columns, *mapping.ignored}
     return tuple(c for c in layout.columns if c not in used)[:MAX_EXTRA_COLUMNS]
 
 
-def _to_row(
+def to_row(
     number: int,
-    cells: dict[str, Any],
+    cells: Cells,
     layout: Layout,
     mapping: ColumnMapping,
-    extra: tuple[str, ...],
+    extra: tuple[str, ...] = (),
 ) -> ExampleRow | RejectedRow:
+    """Return the row that cells make, not checked; a rejection if one is missing or no text."""
     values = []
     for column in (mapping.text, mapping.label, mapping.second_label):
         if column is None:
@@ -155,7 +145,7 @@ def _to_row(
     return ExampleRow(text, label, split, f"row {number}", meta)
 
 
-def _missing(cells: dict[str, Any], layout: Layout) -> str:
+def _missing(cells: Cells, layout: Layout) -> str:
     if layout.kind in JSON_KINDS:
         return "This field is missing."
     return f"The row has only {len(cells)} of {len(layout.columns)} columns."

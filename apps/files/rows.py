@@ -61,6 +61,8 @@ class ColumnMapping:
     """Keep a row without a label, to be labelled later, instead of rejecting it."""
     keep_extra: bool = True
     """Keep the other columns with each row."""
+    ignored: tuple[str, ...] = ()
+    """Other columns that are left out nevertheless."""
 
     @property
     def columns(self) -> tuple[str, ...]:

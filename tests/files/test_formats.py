@@ -2,6 +2,7 @@
 
 import csv
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -280,3 +281,11 @@ def test_memory_is_bounded(file: Path) -> None:
     tracemalloc.stop()
     assert count == 501
     assert peak < 25_000_000
+
+
+def test_extra_columns_are_those_with_no_part_and_not_ignored() -> None:
+    layout = files.Layout(FileKind.CSV, "utf-8-sig", ("text", "label", "id", "source"))
+    mapping = ColumnMapping("text", "label")
+    assert files.extra_columns(layout, mapping) == ("id", "source")
+    assert files.extra_columns(layout, replace(mapping, ignored=("id",))) == ("source",)
+    assert files.extra_columns(layout, replace(mapping, keep_extra=False)) == ()

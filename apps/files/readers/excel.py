@@ -13,6 +13,7 @@ from apps.files.layout import (
     MAX_CELL,
     MAX_COLUMNS,
     SAMPLE_ROWS,
+    Cells,
     FileKind,
     Layout,
     ReadOptions,
@@ -115,14 +116,14 @@ def _named(rows: Iterable[tuple[Any, ...]], layout: Layout) -> Records:
         yield number, _cells(number, values, layout)
 
 
-def _cells(number: int, values: tuple[Any, ...], layout: Layout) -> dict[str, Any] | RejectedRow:
+def _cells(number: int, values: tuple[Any, ...], layout: Layout) -> Cells | RejectedRow:
     if any(value is not None for value in values[len(layout.columns) :]):
         return RejectedRow(
             number,
             "",
             f"The row has more cells than the table has columns ({len(layout.columns)}).",
         )
-    cells: dict[str, Any] = {}
+    cells: dict[str, object] = {}
     for column, value in zip(layout.columns, values, strict=False):
         if value is _Unsaved:
             return RejectedRow(

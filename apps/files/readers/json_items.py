@@ -12,7 +12,15 @@ from typing import Any
 import ijson
 
 from apps.files.errors import FormatError
-from apps.files.layout import MAX_COLUMNS, SAMPLE_ROWS, TEXT_COLUMN, FileKind, Layout, Records
+from apps.files.layout import (
+    MAX_COLUMNS,
+    SAMPLE_ROWS,
+    TEXT_COLUMN,
+    Cells,
+    FileKind,
+    Layout,
+    Records,
+)
 from apps.files.nested import FieldNames
 from apps.files.readers.lines import open_text
 from apps.files.rows import RejectedRow
@@ -41,7 +49,7 @@ def detect_layout(path: Path, *, encoding: str, mark: bool) -> Layout:
             elif not fields.names:
                 raise FormatError(cells.reason)
             if len(fields.names) > MAX_COLUMNS:
-                raise FormatError(f"The objects have more than {MAX_COLUMNS:,} different fields.")
+                raise FormatError(f"Too many fields. The limit is {MAX_COLUMNS:,}.")
     if not fields.names:
         raise FormatError(
             'The list holds no object with a text in it: [{"text": "...", "label": "..."}].'
@@ -166,7 +174,7 @@ def _build_item(events: Iterator[Event], item: str, kind: str) -> Any:
 _TOO_LARGE = object()
 
 
-def _cells(number: int, value: Any) -> dict[str, Any] | RejectedRow:
+def _cells(number: int, value: Any) -> Cells | RejectedRow:
     if value is _TOO_LARGE:
         return RejectedRow(number, "", f"The row has more than {MAX_ITEM_EVENTS:,} values.")
     if isinstance(value, str):

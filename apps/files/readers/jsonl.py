@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from apps.files.errors import FormatError
 from apps.files.layout import (
@@ -10,6 +9,7 @@ from apps.files.layout import (
     MAX_LINE,
     SAMPLE_CHARACTERS,
     SAMPLE_ROWS,
+    Cells,
     FileKind,
     Layout,
     Records,
@@ -69,7 +69,7 @@ def _records(lines: BoundedLines) -> Records:
             yield number, _parse_line(number, line)
 
 
-def _parse_line(number: int, line: str) -> dict[str, Any] | RejectedRow:
+def _parse_line(number: int, line: str) -> Cells | RejectedRow:
     if is_large(line):
         return RejectedRow(number, "", f"The line has more than {MAX_VALUES:,} values.")
     try:

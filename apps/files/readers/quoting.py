@@ -9,6 +9,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from apps.files.layout import MAX_CELL, Quoting
 from apps.files.readers.line_cells import LineCells, fit_cells, line_body, split_line
@@ -30,6 +31,37 @@ class CsvRow:
     """It holds a quote that does not close, or a cell with lines that could be rows."""
 
 
+class _Lines:
+    """The lines of a file, some of them read before their turn."""
+
+    def __init__(self, lines: Iterable[str | None]) -> None:
+        self._source = iter(lines)
+        self._ahead: deque[str | None] = deque()
+        self._peeked = 0
+        self.peeked_size = 0
+
+    def next(self) -> str | None:
+        """Return the next line; "" at the end, None for one that is too long."""
+        self._peeked = self.peeked_size = 0
+        return self._ahead.popleft() if self._ahead else next(self._source, "")
+
+    def peek(self) -> str | None:
+        """Return the line after the last one that was peeked at, and leave it in its place."""
+        if self._peeked == len(self._ahead):
+            self._ahead.append(next(self._source, ""))
+        line = self._ahead[self._peeked]
+        self._peeked += 1
+        self.peeked_size += len(line or "")
+        return line
+
+    def peeked(self) -> list[str]:
+        return [line for line in islice(self._ahead, self._peeked) if line]
+
+    def skip_peeked(self) -> None:
+        for _ in range(self._peeked):
+            self._ahead.popleft()
+
+
 def split_rows(
     lines: Iterable[str | None], separator: str, *, quoting: Quoting, width: int | None
 ) -> Iterator[CsvRow]:
@@ -39,81 +71,72 @@ def split_rows(
         lines: with their line breaks; None for one that is too long to be read.
         width: number of columns of the table, if known.
     """
-    source = iter(lines)
-    pending: deque[str | None] = deque()
-    while True:
-        line = pending.popleft() if pending else next(source, "")
+    source = _Lines(lines)
+    while (line := source.next()) != "":
         if line is None:
             yield CsvRow(None)
-        elif not line:
-            return
         elif quoting is Quoting.NONE or '"' not in line:
             yield CsvRow(line_body(line).split(separator))
         else:
-            found = split_line(line, separator)
-            whole = None
-            if found.opened >= 0:
-                whole = _over_lines(line, found, source, pending, separator, quoting, width)
-            if whole is None:
-                yield CsvRow(
-                    fit_cells(found, line_body(line), separator, width), suspect=found.stray
-                )
-                continue
-            for _ in range(whole.lines - 1):
-                pending.popleft()
-            yield whole
+            yield _quoted_row(line, source, separator, quoting, width)
 
 
-def _over_lines(
-    line: str,
-    first: LineCells,
-    source: Iterator[str | None],
-    pending: "deque[str | None]",
-    separator: str,
-    quoting: Quoting,
-    width: int | None,
-) -> CsvRow | None:
-    """Return the row that spans the next lines; None if its quote does not close properly."""
+def _quoted_row(
+    line: str, source: _Lines, separator: str, quoting: Quoting, width: int | None
+) -> CsvRow:
+    found = split_line(line, separator)
+    cells = _over_lines(line, found, source, separator) if found.opened >= 0 else None
+    if cells is not None:
+        lines = [line, *source.peeked()]
+        alone = [split_line(part, separator).cells for part in lines] if width else []
+        if not (quoting is Quoting.AUTO and width and _are_rows(alone, cells, width)):
+            source.skip_peeked()
+            suspect = any(len(row) == width for row in alone[1:-1])
+            return CsvRow(cells, len(lines), suspect=suspect)
+    return CsvRow(fit_cells(found, line_body(line), separator, width), suspect=found.stray)
+
+
+def _over_lines(line: str, first: LineCells, source: _Lines, separator: str) -> list[str] | None:
+    """Return the cells of this and the lines peeked at; None if a quote does not close properly."""
     cells = first.cells[: first.before]
-    parts = [line[first.opened + 1 :]]
-    size = len(parts[0])
-    used = 0
-    broken = 1
-    while True:
-        if used == len(pending):
-            pending.append(next(source, ""))
-        following = pending[used]
-        if not following or size + len(following) > MAX_CELL:
-            if following == "":
-                pending.pop()
+    opened = line[first.opened + 1 :]
+    most = MAX_CELL - len(opened)
+    for _ in range(MAX_BROKEN):
+        closed = _close(opened, source, most)
+        if closed is None:
             return None
-        used += 1
-        size += len(following)
-        closing = _CLOSING.match(following)
-        if closing is None:
-            parts.append(following)
-            continue
+        cell, following = closed
         body = line_body(following)
-        end = closing.end()
-        if end != len(body) and not body.startswith(separator, end):
+        if body and not body.startswith(separator):
             return None
-        cells.append("".join([*parts, closing[1]]).replace('""', '"') + closing[2])
-        if end == len(body):
-            break
-        rest = split_line(body[end + len(separator) :], separator)
+        cells.append(cell)
+        if not body:
+            return cells
+        rest = split_line(body[len(separator) :], separator)
         if rest.opened < 0:
-            cells += rest.cells
-            break
-        broken += 1
-        if broken > MAX_BROKEN:
-            return None
+            return cells + rest.cells
         cells += rest.cells[: rest.before]
-        parts = [following[end + len(separator) + rest.opened + 1 :]]
-    lines = [line, *(part for part in list(pending)[:used] if part)]
-    alone = [split_line(part, separator).cells for part in lines] if width else []
-    if quoting is Quoting.AUTO and width and _are_rows(alone, cells, width):
-        return None
-    return CsvRow(cells, len(lines), suspect=any(len(row) == width for row in alone[1:-1]))
+        opened = following[len(separator) + rest.opened + 1 :]
+    return None
+
+
+def _close(opened: str, source: _Lines, most: int) -> tuple[str, str] | None:
+    """Peek at lines until the quote closes; return the cell, and what follows it on its last line.
+
+    Args:
+        opened: the cell so far, after its quote.
+        most: characters of all lines peeked at.
+    """
+    parts = [opened]
+    while line := source.peek():
+        if source.peeked_size > most:
+            return None
+        closing = _CLOSING.match(line)
+        if closing:
+            text = "".join([*parts, closing[1]]).replace('""', '"')
+            return text + closing[2], line[closing.end() :]
+        parts.append(line)
+    return None
 
 
 def _are_rows(alone: list[list[str]], cells: list[str], width: int) -> bool:

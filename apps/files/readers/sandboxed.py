@@ -14,7 +14,7 @@ from typing import Any
 
 from apps.core import sandbox
 from apps.files.errors import FormatError
-from apps.files.layout import SAMPLE_ROWS, FileKind, Layout, ReadOptions
+from apps.files.layout import SAMPLE_ROWS, Cells, FileKind, Layout, ReadOptions
 from apps.files.readers import sandboxed_reader
 from apps.files.rows import RejectedRow
 
@@ -27,7 +27,7 @@ LINE_BYTES = 64 << 20  # one row
 OUTPUT_PER_BYTE = 2_000  # Parquet and ZIP pack text a thousandfold at most
 HEAD_CHARACTERS = 2_000_000  # of the first rows, which are kept for the preview
 
-Record = tuple[int, dict[str, Any] | RejectedRow]
+Record = tuple[int, Cells | RejectedRow]
 
 
 def detect_layout(

@@ -171,9 +171,18 @@ def test_nested_fields_can_be_chosen_on_the_page(alice: User, client: Client) ->
     where = client.post("/datasets/new/", {"file": file})["Location"]
     page = client.get(where).content.decode()
     assert "JSON, a list of rows, UTF-8" in page
-    assert "<option selected>annotations.0.result.0.value.choices.0</option>" in page
+    label = "annotations.0.result.0.value.choices.0"
+    assert f'name="column" value="{label}"' in page
+    assert "<option>data.source</option>" in page  # can be added
+    assert (
+        'name="column" value="data.source"'
+        in client.get(
+            where, {"column": ["data.text", label], "role": ["text", "label"], "add": "data.source"}
+        ).content.decode()
+    )
     assert "hello there" in page
-    client.post(where, {"text": "data.text", "label": "data.source", "name": "LS"})
+    chosen = {"column": ["data.text", "data.source"], "role": ["text", "label"]}
+    client.post(where, chosen | {"name": "LS"})
     dataset = Dataset.objects.owned_by(alice).get()
     assert dataset.label_counts == {"mail": 2}
     assert "id" in dataset.extra_columns

@@ -224,12 +224,13 @@ def test_the_preview_says_what_lines_became(alice: User, client: Client) -> None
     file = SimpleUploadedFile("a.csv", content.encode())
     where = client.post("/datasets/new/", {"file": file})
     page = client.get(where["Location"]).content.decode()
-    assert "7 lines, 5 rows. 1 row holds line breaks, the longest 2 lines." in page
-    assert "Rows to check" in page
-    chosen = {"text": "text", "label": "label", "quoting": "none"}
+    assert "7 lines" in page
+    assert "Starts with a stray quote" in page
+    assert "5 rows" in page
+    chosen = {"column": ["text", "label"], "role": ["text", "label"], "quoting": "none"}
     page = client.get(where["Location"], chosen).content.decode()
-    assert "7 lines, 6 rows." in page
-    assert "Rows to check" not in page
+    assert "4 rows" in page
+    assert "stray quote" not in page
 
 
 @pytest.mark.django_db
