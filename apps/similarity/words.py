@@ -1,7 +1,6 @@
 """Words of a text, and letters of scripts that put no space between words."""
 
 import re
-from collections.abc import Iterable
 
 from apps.similarity.text_key import normalise_text
 
@@ -23,7 +22,7 @@ def split_unspaced_letters(text: str) -> list[str]:
     return _UNSPACED.findall(normalise_text(text))
 
 
-def has_spaced_words(texts: Iterable[str]) -> bool:
-    """Return True if spaces mostly separate words, as they do not in Chinese or Thai."""
-    joined = " ".join(texts)[:200_000]
-    return 2 * len(_UNSPACED.findall(joined)) <= sum(map(str.isalpha, joined))
+def count_letters(text: str) -> tuple[int, int]:
+    """Count the letters, and of these the ones of scripts that put no space between words."""
+    unspaced = 0 if text.isascii() else len(_UNSPACED.findall(text))
+    return sum(map(str.isalpha, text)), unspaced

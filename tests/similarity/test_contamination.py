@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.similarity.contamination import TestTextIndex
-from apps.similarity.words import has_spaced_words, split_unspaced_letters, split_words
+from apps.similarity.words import split_unspaced_letters, split_words
 
 TESTS = TestTextIndex(
     [
@@ -67,17 +67,3 @@ def test_a_test_text_repeats_itself_however_it_is_written(text: str) -> None:
 def test_split_words_reads_the_normalised_text() -> None:
     assert split_words("Don't  PANIC, ﬁne!") == ["don", "t", "panic", "fine"]
     assert split_unspaced_letters("退款 ok ทาง") == ["退", "款", "ท", "า", "ง"]
-
-
-@pytest.mark.parametrize(
-    ("texts", "spaced"),
-    [
-        (["Where is my refund?"], True),
-        (["我的信用卡今天很好用"], False),
-        (["สวัสดี ทำอย่างไร"], False),
-        (["mostly words, 退款"], True),
-        ([], True),
-    ],
-)
-def test_has_spaced_words(texts: list[str], spaced: bool) -> None:
-    assert has_spaced_words(texts) is spaced
