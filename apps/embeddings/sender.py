@@ -26,7 +26,10 @@ ANSWER_SECONDS = FIRST_BYTE_SECONDS + 30  # the client's own limit should come f
 MODEL_IN_USE_SECONDS = 2.0
 MAX_WAIT_SECONDS = 10.0  # for a person; a server that asks for a longer pause is reported
 # The pauses that a server needs to come back after a restart or a model swap.
-RETRY_SECONDS = {Lane.BATCH: (0.5, 1, 2, 4, 8, 16, 30), Lane.INTERACTIVE: (0.2,)}
+_PATIENT, _SOON = (0.5, 1, 2, 4, 8, 16, 30), (0.2,)
+RETRY_SECONDS: dict[Lane, tuple[float, ...]] = {
+    lane: _PATIENT if lane.gives_way else _SOON for lane in Lane
+}
 
 Vectors = NDArray[np.float32]
 TextBatch = list[tuple[int, str]]
@@ -109,7 +112,7 @@ class Sender:
                 if not error.transient or state.failures == len(waits):
                     raise
                 wait = getattr(error, "retry_after", None) or waits[state.failures]
-                if self._lane is Lane.INTERACTIVE and wait > MAX_WAIT_SECONDS:
+                if not self._lane.gives_way and wait > MAX_WAIT_SECONDS:
                     raise
                 state.failures += 1
                 await asyncio.sleep(wait)
@@ -117,7 +120,11 @@ class Sender:
     async def _send_under_one_permit(self, state: "_WorkerState") -> None:
         target = self._target
         async with hold_slot(
-            target.server, lane=self._lane, model=target.model, label="Embeddings"
+            target.server,
+            lane=self._lane,
+            model=target.model,
+            label="Embeddings",
+            waits=self._lane is Lane.IDLE,
         ):
             until = time.monotonic() + HOLD_SECONDS
             while state.batches or self._batches:

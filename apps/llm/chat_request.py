@@ -7,12 +7,26 @@ from typing import Any, NotRequired, TypedDict
 from apps.llm.events import Usage
 
 
+class SentFunction(TypedDict):
+    name: str
+    arguments: str
+    """A JSON object, as text."""
+
+
+class SentCall(TypedDict):
+    """A tool call of an earlier answer."""
+
+    id: str
+    type: str
+    function: SentFunction
+
+
 class Message(TypedDict):
     role: str
     content: str
     reasoning_content: NotRequired[str]
     """Earlier thinking of the model; only for chat templates that keep it."""
-    tool_calls: NotRequired[list[dict[str, Any]]]
+    tool_calls: NotRequired[list[SentCall]]
     """The calls of an assistant's message, as they were streamed."""
     tool_call_id: NotRequired[str]
     """The call that a message with the role "tool" answers."""
@@ -45,14 +59,14 @@ class ChatRequest:
         left = None if self.max_tokens is None else max(1, self.max_tokens - tokens)
         return replace(self, messages=messages, max_tokens=left)
 
-    def body(self, *, progress: bool) -> dict[str, Any]:
+    def body(self, *, progress: bool) -> Mapping[str, object]:
         """The JSON body of this request.
 
         Args:
             progress: ask llama.cpp to report the progress of prompt processing. A server can then
                 also be interrupted while it processes the prompt.
         """
-        body = {
+        body: dict[str, object] = {
             "model": self.model,
             "messages": self.messages,
             **({} if self.max_tokens is None else {"max_tokens": self.max_tokens}),

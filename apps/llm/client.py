@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.llm import errors, timeouts
-from apps.llm.chat_request import ChatRequest, Completion, Message
+from apps.llm.chat_request import ChatRequest, Completion, Message, SentCall, SentFunction
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Event, Started
 from apps.llm.raw_answer import RawAnswer, refused_answer
@@ -37,6 +37,8 @@ __all__ = [
     "Message",
     "PartialCompletion",
     "RawAnswer",
+    "SentCall",
+    "SentFunction",
     "client_for",
     "close_clients",
     "load_sdk",

@@ -1,7 +1,9 @@
 """Events of a streamed answer. The last event of a complete answer is Done."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from apps.core.schemas.json_types import JsonValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Token:
 class ToolCall:
     """A piece of a call, as the server streams it: `index`, perhaps `id`, part of `function`."""
 
-    delta: dict[str, Any]
+    delta: Mapping[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,9 @@ class Usage:
     tells_cached: bool = field(default=True, compare=False)
     is_estimated: bool = field(default=False, compare=False)
     """True if the server reported nothing: counted by pieces and characters."""
+    drafted: int = 0
+    """Tokens that a draft proposed; 0: none, or not reported."""
+    draft_accepted: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sum of two answers, with the speed of the later one."""
@@ -60,6 +65,8 @@ class Usage:
             other.tokens_per_second,
             self.tells_cached and other.tells_cached,
             self.is_estimated or other.is_estimated,
+            self.drafted + other.drafted,
+            self.draft_accepted + other.draft_accepted,
         )
 
 

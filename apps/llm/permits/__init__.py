@@ -1,6 +1,6 @@
 """Permits: one request's right to one slot of a model server. The door of this folder."""
 
-from apps.llm.permits.acquire import back_off, permit
+from apps.llm.permits.acquire import permit
 from apps.llm.permits.occupancy import (
     BUCKET_SECONDS,
     Occupancy,
@@ -14,11 +14,13 @@ from apps.llm.permits.occupancy import (
     usage_history,
 )
 from apps.llm.permits.permit import Permit
+from apps.llm.permits.refusals import back_off
 from apps.llm.permits.terms import (
     RECOVER_SECONDS,
     Lane,
     ModelInUse,
     NoSlot,
+    SlotRequest,
     SlotTaken,
     SlotTerms,
 )
@@ -47,6 +49,7 @@ __all__ = [
     "Occupancy",
     "Permit",
     "PermitInfo",
+    "SlotRequest",
     "SlotTaken",
     "SlotTerms",
     "UsageBucket",

@@ -19,7 +19,7 @@ BUCKET_SECONDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermitInfo:
-    """A permit that is held, or a person who waits for one."""
+    """A permit that is held, or a person or an agent who waits for one."""
 
     lane: str
     """As in `Lane`, "waiting", or "revoked": its request is being closed."""
@@ -30,6 +30,8 @@ class PermitInfo:
     tokens: int
     seconds: float
     """The age of the permit or of the wait."""
+    wants: str = ""
+    """The lane of a request that waits, as in `Lane`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +76,9 @@ async def read_occupancy(terms: SlotTerms) -> Occupancy:
 
 
 def unlapsed(entries: Iterable[bytes], now: int) -> list[dict[str, Any]]:
-    """The entries that have not lapsed."""
-    return [entry for entry in map(json.loads, entries) if entry["ends"] > now]
+    """The entries that have not lapsed, without batch and idle work that waits."""
+    read = map(json.loads, entries)
+    return [entry for entry in read if entry["ends"] > now and entry["lane"] != "queued"]
 
 
 def _permit_info(entry: dict[str, Any], now: int) -> PermitInfo:
@@ -86,6 +89,7 @@ def _permit_info(entry: dict[str, Any], now: int) -> PermitInfo:
         owner=int(entry["owner"]) or None,
         tokens=int(entry["tokens"]),
         seconds=(now - entry["since"]) / 1000,
+        wants=entry.get("wants", ""),
     )
 
 

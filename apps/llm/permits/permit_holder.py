@@ -5,12 +5,9 @@ users: a slot is free, or a permit of ours was revoked.
 """
 
 import asyncio
-import heapq
 import logging
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,6 +19,7 @@ from apps.llm.permits.keys import permit_key
 from apps.llm.permits.permit import Permit, script_source
 from apps.llm.permits.terms import LEASE_SECONDS, active_ms
 from apps.llm.permits.totals import request_counts
+from apps.llm.permits.waiters import Waiters
 from apps.runtime.redis import async_redis
 
 logger = logging.getLogger(__name__)
@@ -31,24 +29,6 @@ logger = logging.getLogger(__name__)
 RENEW_SECONDS = 2.0
 RECONNECT_SECONDS = 0.2
 SUBSCRIBE_SECONDS = 1.0
-
-
-# Of the people who wait, so many ask for each slot that may be free: those who were foremost when
-# they asked last. Were all to ask, a queue of hundreds would take all of Redis and of this process.
-WOKEN = 8
-
-
-@dataclass(eq=False, slots=True)
-class Waiter:
-    """A request that waits for a slot."""
-
-    rank: int | None = None
-    """The people before it; None: it is not of a person, and asks for every slot."""
-    woken: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def is_far(self) -> bool:
-        return self.rank is not None and self.rank >= WOKEN
 
 
 class PermitHolder:
@@ -66,7 +46,7 @@ class PermitHolder:
         self._ordered = asyncio.Lock()
         self._channels: dict[bytes, int] = {}
         self._subscribed: dict[int, asyncio.Event] = defaultdict(asyncio.Event)
-        self._waiters: dict[int, dict[str, Waiter]] = defaultdict(dict)
+        self.waiters = Waiters()
         self._pubsub: aioredis.client.PubSub | None = None
         self._listener: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -138,25 +118,6 @@ class PermitHolder:
 
     # --- Messages of other processes -----------------------------------------
 
-    @contextmanager
-    def waiting(self, permit: Permit) -> Iterator[Waiter]:
-        """Wake the waiter when a slot may have become free that it would get."""
-        waiters = self._waiters[permit.server_id]
-        waiter = waiters[permit.name] = Waiter()
-        try:
-            yield waiter
-        finally:
-            del waiters[permit.name]
-
-    def _wake(self, server_id: int) -> None:
-        asleep = [one for one in self._waiters[server_id].values() if not one.woken.is_set()]
-        people = [one for one in asleep if one.rank is not None]
-        for waiter in heapq.nsmallest(WOKEN, people, key=lambda one: one.rank or 0):
-            waiter.woken.set()
-        for waiter in asleep:
-            if waiter.rank is None:
-                waiter.woken.set()
-
     async def subscribe(self, server_id: int) -> None:
         """Return when no message about the server can be missed from now on."""
         subscribed = self._subscribed[server_id]
@@ -205,10 +166,9 @@ class PermitHolder:
             self._revoke(message["data"].removeprefix(b"revoke:").decode())
         elif message["type"] == "message" and message["data"].startswith(b"next:"):
             name = message["data"].removeprefix(b"next:").decode()
-            if waiter := self._waiters[server_id].get(name):
-                waiter.woken.set()
+            self.waiters.wake_one(server_id, name)
         elif message["type"] == "message":
-            self._wake(server_id)
+            self.waiters.wake(server_id)
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, PermitHolder] = WeakKeyDictionary()

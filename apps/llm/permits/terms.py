@@ -2,29 +2,47 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Required, TypedDict
 
 from django.conf import settings
+
+from apps.core.schemas.json_types import JsonObject
 
 # Permits of a process that was killed lapse after this.
 LEASE_SECONDS = 8.0
 # A waiting person whose request is not repeated within this time has left.
 WAITER_SECONDS = 2.0
+# Who got no slot for so long in a lane of batch or idle work comes one lane up, but never before
+# people.
+PATIENCE_SECONDS = 30.0
 # An empty Redis grants nothing this soon after its start: holders register their permits first.
 REDIS_WARMUP_SECONDS = 1
 # Each of these periods gives a server that refused a request one slot back.
 RECOVER_SECONDS = 15.0
 # The servers' facts may be this old, so a model used more recently counts as loaded.
 FACTS_AGE_SECONDS = 15.0
+# A program that works with a model asks again within this time, or is taken to be done.
+MODEL_PAUSE_SECONDS = 5.0
+# So long programs work with a model while others wait for another one: loading one takes seconds.
+MODEL_TURN_SECONDS = 30.0
+# A request is passed by later ones of its key, whose prompts begin as the last one's, for so long.
+GROUPED_SECONDS = 5.0
 
 
 class Lane(StrEnum):
     INTERACTIVE = "interactive"
     """A person waits: chat, previews, single predictions."""
+    AGENT = "agent"
+    """Programs that work by themselves: after people, before batch, whose slots they get."""
     BATCH = "batch"
-    """Rows of jobs: on every slot that people leave, until a person needs one more."""
+    """Rows of jobs: on every slot that people and agents leave, until one more is needed."""
     IDLE = "idle"
     """Idle slots only: warming the prompt cache, titles, summaries."""
+
+    @property
+    def gives_way(self) -> bool:
+        """True if a request in flight is closed where a higher lane needs its slot."""
+        return self in {Lane.BATCH, Lane.IDLE}
 
 
 class SlotTaken(Exception):
@@ -43,6 +61,27 @@ class ModelInUse(Exception):
 
 class NoSlot(Exception):
     """No slot is idle, and work of the lane IDLE does not wait."""
+
+
+class SlotRequest(TypedDict, total=False):
+    """What a request says of itself when it asks for a slot: arguments of `permit`."""
+
+    lane: Required[Lane]
+    tokens: int
+    """The most that prompt and answer may come to. Counts where the requests in flight share one
+    context (a unified KV cache): together they must not outgrow it."""
+    label: str
+    """The text for the Servers page, such as the name of a job."""
+    person: int | None
+    """The user who waits; people who are active have slots left free for them."""
+    owner: int | None
+    """The user whose work it is, who may see the label and takes turns with others."""
+    share: str
+    """What takes turns with the others of its owner, such as a key."""
+    prefix: str
+    """Names the beginning of the prompt; requests of a share with the same stay together."""
+    waits: bool
+    """Wait for an idle slot in the lane IDLE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,22 +103,26 @@ class SlotTerms:
     is_listed: bool = True
     """The server lists the model, or lists none at all."""
 
-    def as_arguments(self) -> dict[str, Any]:
+    def as_arguments(self) -> JsonObject:
         """The JSON that `acquire.lua` reads; times in milliseconds."""
         return {
             "slots": self.slots,
             "pool": self.pool or 0,
             "swaps": self.swaps,
             "loaded": self.is_loaded,
-            "loaded_models": self.loaded_models if self.swaps else [],
+            "loaded_models": list(self.loaded_models) if self.swaps else [],
             "models_at_once": self.models_at_once,
             "listed": self.is_listed,
             "lease": int(LEASE_SECONDS * 1000),
             "waiter": int(WAITER_SECONDS * 1000),
             "warmup": REDIS_WARMUP_SECONDS,
+            "patience": int(PATIENCE_SECONDS * 1000),
+            "grouped": int(GROUPED_SECONDS * 1000),
             "recover": int(RECOVER_SECONDS * 1000),
             "active": active_ms(),
             "keep_model": int(settings.KEEP_MODEL_SECONDS * 1000),
+            "model_pause": int(MODEL_PAUSE_SECONDS * 1000),
+            "model_turn": int(MODEL_TURN_SECONDS * 1000),
             "facts_age": int(FACTS_AGE_SECONDS * 1000),
         }
 

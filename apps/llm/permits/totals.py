@@ -21,8 +21,12 @@ FIRST_TOKEN_BOUNDS_MS = (
 )
 Counts = Counter[str]
 """Names: requests, failed, prompt, cached, reported, completion (as in `UsageBucket`), timed and
-timed_ms (tokens whose generation was timed, and that time), first_ms (the sum), and first_<number>
-for each bucket of the histogram."""
+timed_ms (tokens whose generation was timed, and that time), ended (answers whose end is known),
+only_thought (those of them that were a thought and nothing else when their max tokens were used
+up), drafted and draft_accepted (tokens that a draft proposed, and those of them that the model
+accepted), drafting (generated tokens of such answers), cut_off, cut_off_cs and cut_off_cs2
+(requests that something on the way ended, their ages in hundredths of a second, and the squares),
+first_ms (the sum), and first_<number> for each bucket of the histogram."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,19 @@ def request_counts(permit: Permit) -> dict[str, int]:
         if cost.tokens_per_second:
             milliseconds = round(cost.completion_tokens / cost.tokens_per_second * 1000)
             counts |= {"timed": cost.completion_tokens, "timed_ms": milliseconds}
+        if cost.drafted:
+            counts |= {
+                "drafted": cost.drafted,
+                "draft_accepted": cost.draft_accepted,
+                "drafting": cost.completion_tokens,
+            }
+    if permit.is_only_thought is not None:
+        counts |= {"ended": 1, "only_thought": int(permit.is_only_thought)}
     if permit.failed:
         counts["failed"] = 1
+    if permit.cut_off_after is not None:
+        age = round(permit.cut_off_after * 100)
+        counts |= {"cut_off": 1, "cut_off_cs": age, "cut_off_cs2": age**2}
     if (first := permit.first_token_ms) is not None:
         counts |= {
             f"first_{bisect_left(FIRST_TOKEN_BOUNDS_MS, first)}": 1,

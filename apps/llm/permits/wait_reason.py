@@ -1,8 +1,8 @@
 """Why rows wait for a slot, as `acquire.lua` reports it.
 
-A refusal is one of "slots", of a person "slots:<people before>", "people", "tokens", "restarted",
-"model:<models in the way>", or "limit:<milliseconds>:<reason>" where the server
-itself has refused a request.
+A refusal is one of "slots", "people" and "tokens", where it is answered followed by ":<requests
+before>", "restarted", "model:<models in the way>", or "limit:<milliseconds>:<reason>" where the
+server itself has refused a request.
 """
 
 from contextlib import suppress
@@ -19,10 +19,10 @@ def parse_backoff(refusal: str) -> tuple[float, str]:
     return int(ms) / 1000, reason
 
 
-def people_before(refusal: str) -> int | None:
-    """Return how many people come before a person who waits; None where that was not the reason."""
+def requests_before(refusal: str) -> int | None:
+    """Return how many requests come before one that waits; None where the refusal does not say."""
     kind, _, count = refusal.partition(":")
-    return int(count) if kind == "slots" and count else None
+    return int(count) if kind in {"slots", "people", "tokens"} and count else None
 
 
 def describe_backoff(refusal: str) -> str:

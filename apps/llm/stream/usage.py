@@ -29,7 +29,13 @@ def parse_usage(chunk: dict[str, Any]) -> Usage | None:
         prompt, completion = cached + count(timings["prompt_n"]), timings["predicted_n"]
     speed = timings.get("predicted_per_second") or None
     return Usage(
-        count(prompt), count(cached), count(completion), speed, tells_cached=cached is not None
+        count(prompt),
+        count(cached),
+        count(completion),
+        speed,
+        tells_cached=cached is not None,
+        drafted=count(timings.get("draft_n")),
+        draft_accepted=count(timings.get("draft_n_accepted")),
     )
 
 

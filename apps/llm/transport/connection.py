@@ -96,7 +96,7 @@ class ServerConnection:
                 await response.aclose()
 
     async def post(
-        self, path: str, body: dict[str, Any], *, seconds: float = timeouts.NATIVE_SECONDS
+        self, path: str, body: Mapping[str, object], *, seconds: float = timeouts.NATIVE_SECONDS
     ) -> Any:
         """Like `get`, for routes that take a body."""
         with translated_errors():

@@ -1,6 +1,7 @@
 """Servers of so many slots, and holders of permits to count."""
 
 import asyncio
+import json
 from typing import Any
 
 from apps.llm.permits import Lane, ModelInUse, SlotTaken, permits_in_flight, read_occupancy
@@ -98,6 +99,10 @@ async def later(server: Server, seconds: int) -> None:
     for part in ("people", "models"):
         for member in await redis.zrange(permit_key(server.pk, part), 0, -1):
             await redis.zincrby(permit_key(server.pk, part), back, member)
+    uses = permit_key(server.pk, "model-uses")
+    for model, stored in (await redis.hgetall(uses)).items():
+        times = {name: moment + back for name, moment in json.loads(stored).items()}
+        await redis.hset(uses, model, json.dumps(times))
     limit = permit_key(server.pk, f"limit:{server.slot_scope('')}")
     if await redis.exists(limit):
         await redis.hincrby(limit, "since", back)

@@ -9,7 +9,7 @@ import pytest
 from apps.llm import errors, permits
 from apps.llm.events import Usage
 from apps.llm.permits import Lane
-from apps.llm.permits.acquire import FIRST_PAUSE_SECONDS
+from apps.llm.permits.refusals import FIRST_PAUSE_SECONDS
 from apps.runtime.redis import async_redis
 from apps.servers.models import Server
 from apps.servers.services import hold_slot, slot_terms

@@ -18,7 +18,7 @@ SERVER = 71
 SLOTS = 3
 POOL = 1000
 LONG_MS = 600_000
-PARTS = ("", "people", "limit:", "models", "turns:")
+PARTS = ("", "people", "limit:", "models", "turns:", "prefixes:")
 
 
 class Permits(RuleBasedStateMachine):
@@ -39,6 +39,7 @@ class Permits(RuleBasedStateMachine):
         self.names = itertools.count()
         self.held: dict[str, tuple[Lane, int]] = {}
         self.waiting: dict[str, tuple[int, int]] = {}
+        self.queued: dict[str, tuple[Lane, int]] = {}
 
     def teardown(self) -> None:
         self.client.close()
@@ -65,16 +66,30 @@ class Permits(RuleBasedStateMachine):
             self.held[name] = lane, tokens
         return refusal
 
-    @rule(tokens=st.integers(0, POOL))
-    def row_asks(self, tokens: int) -> None:
+    @rule(lane=st.sampled_from([Lane.AGENT, Lane.BATCH]), tokens=st.integers(0, POOL))
+    def program_asks(self, lane: Lane, tokens: int) -> None:
+        self.ask_for_nobody(f"{lane}-{next(self.names)}", lane, tokens)
+
+    @precondition(lambda self: self.queued)
+    @rule(data=st.data())
+    def program_asks_again(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.queued)))
+        self.ask_for_nobody(name, *self.queued.pop(name))
+
+    def ask_for_nobody(self, name: str, lane: Lane, tokens: int) -> None:
         before = len(self.held)
-        refusal = self.acquire(f"row-{next(self.names)}", Lane.BATCH, 0, tokens)
+        refusal = self.acquire(name, lane, 0, tokens)
+        if refusal:
+            self.queued[name] = lane, tokens
         if self.waiting and before + len(self.waiting) >= SLOTS:
-            assert refusal, "a row got a slot that a person waits for"
+            assert refusal, f"{lane} got a slot that a person waits for"
+        agents = [one for one, _ in self.queued.values() if one is Lane.AGENT]
+        if lane is Lane.BATCH and before + len(agents) >= SLOTS:
+            assert refusal, "a row got a slot that an agent waits for"
 
     @rule(tokens=st.integers(0, POOL))
     def idle_work_asks(self, tokens: int) -> None:
-        before = len(self.held) + len(self.waiting)
+        before = len(self.held) + len(self.waiting) + len(self.queued)
         refusal = self.acquire(f"idle-{next(self.names)}", Lane.IDLE, 0, tokens)
         assert refusal or before < SLOTS
 
@@ -112,7 +127,7 @@ class Permits(RuleBasedStateMachine):
         for name in self.held:
             arguments += [name, json.dumps(claims[name])]
         self.scripts["renew"](keys=self.keys[:2], args=arguments)
-        self.waiting = {}
+        self.waiting, self.queued = {}, {}
 
     def release(self, name: str) -> None:
         self.scripts["release"](keys=self.keys[:2], args=[name, "", 1000])
@@ -120,7 +135,7 @@ class Permits(RuleBasedStateMachine):
 
     @invariant()
     def never_more_permits_than_slots(self) -> None:
-        held = [entry for entry in self.entries().values() if entry["lane"] != "waiting"]
+        held = [one for one in self.entries().values() if one["lane"] not in {"waiting", "queued"}]
         assert len(held) <= SLOTS
 
     @invariant()
@@ -131,17 +146,16 @@ class Permits(RuleBasedStateMachine):
     @invariant()
     def nothing_is_lost(self) -> None:
         stored = self.entries()
-        held = {name for name, entry in stored.items() if entry["lane"] != "waiting"}
-        assert held == set(self.held)
-        waiting = {name for name, entry in stored.items() if entry["lane"] == "waiting"}
-        assert waiting == set(self.waiting)
+        wait = {name for name, one in stored.items() if one["lane"] in {"waiting", "queued"}}
+        assert stored.keys() - wait == set(self.held)
+        assert wait == set(self.waiting) | set(self.queued)
 
     @invariant()
-    def no_person_loses_a_slot(self) -> None:
+    def no_person_or_agent_loses_a_slot(self) -> None:
         stored = self.entries()
         for name, (lane, _) in self.held.items():
-            if lane is Lane.INTERACTIVE:
-                assert stored[name]["lane"] == "interactive"
+            if not lane.gives_way:
+                assert stored[name]["lane"] == lane
 
     @invariant()
     def people_come_first(self) -> None:

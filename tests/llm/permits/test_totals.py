@@ -50,6 +50,28 @@ async def test_totals_count_first_tokens_by_bucket_and_failures() -> None:
     }
 
 
+async def test_totals_count_answers_that_were_only_a_thought() -> None:
+    server = a_server(2)
+    for is_only_thought in (True, False, None):
+        async with hold_slot(server, lane=Lane.BATCH, model="qwen") as held:
+            held.record_usage(Usage(10, 0, 5), is_only_thought=is_only_thought)
+    totals = (await asyncio.to_thread(permits.read_totals, [server.pk]))[server.pk]
+    counts = totals["qwen"]
+    assert (counts["requests"], counts["ended"], counts["only_thought"]) == (3, 2, 1)
+
+
+async def test_totals_count_drafts_with_the_tokens_of_their_answers() -> None:
+    server = a_server(2)
+    for drafted, accepted in ((30, 4), (0, 0)):
+        usage = Usage(10, 0, 20, drafted=drafted, draft_accepted=accepted)
+        async with hold_slot(server, lane=Lane.BATCH, model="qwen") as held:
+            held.record_usage(usage)
+    totals = (await asyncio.to_thread(permits.read_totals, [server.pk]))[server.pk]
+    counts = totals["qwen"]
+    drafts = (counts["drafted"], counts["draft_accepted"], counts["drafting"])
+    assert drafts == (30, 4, 20)
+
+
 async def test_load_has_holders_by_model() -> None:
     server = a_server(2)
     async with hold_slot(server, lane=Lane.BATCH, model="qwen"):

@@ -11,6 +11,18 @@ if claim and ARGV[4] == 'requests' then
   local pause_ends = redis.call('HGET', limit, 'until')
   if pause_ends and now >= tonumber(pause_ends) then redis.call('HDEL', limit, 'refusals') end
 end
+-- A model stays in memory for the next request: see models.lua.
+if claim and claim.lane ~= 'waiting' and claim.lane ~= 'queued' then
+  local uses = KEYS[1] .. ':model-uses'
+  local use = redis.call('HGET', uses, claim.scope)
+  if use then
+    use = cjson.decode(use)
+    use.used, use.began = math.max(use.used or 0, now), use.began or now
+    local is_program = claim.share and claim.share ~= ''
+    if claim.lane == 'agent' or claim.lane == 'interactive' and is_program then use[claim.lane] = now end
+    redis.call('HSET', uses, claim.scope, cjson.encode(use))
+  end
+end
 -- A person is active until some time after the last answer, not the last question.
 if ARGV[2] ~= '' then
   redis.call('ZADD', KEYS[2], now, ARGV[2])

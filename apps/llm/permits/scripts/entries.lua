@@ -1,7 +1,12 @@
 -- Prepended to every script of this folder: the permits of one server.
 --
--- KEYS[1], a hash, has one JSON entry for each permit held and each person who waits for one:
---   lane    interactive | batch | idle | revoked (its request is being closed) | waiting
+-- KEYS[1], a hash, has one JSON entry for each permit held and each request that waits for one:
+--   lane    interactive | agent | batch | idle | revoked (its request is being closed), of those who wait
+--           waiting (people and agents) | queued (batch and idle work)
+--   wants   the lane of a request that waits
+--   share   the key that asks, "" for the workbench itself
+--   prefix  names the beginning of its prompt; "" or absent where that does not matter
+--   aged    it came one lane up: see queue.lua
 --   scope   the model where each has slots of its own, else ""
 --   model, label, person, owner, tokens (prompt and answer at most)
 --   since, ends   in ms; an entry that is not renewed lapses at `ends`

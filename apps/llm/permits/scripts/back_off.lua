@@ -5,7 +5,7 @@
 
 local held = 0
 for _, entry in pairs(living()) do
-  if entry.scope == ARGV[1] and entry.lane ~= 'waiting' then held = held + 1 end
+  if entry.scope == ARGV[1] and entry.lane ~= 'waiting' and entry.lane ~= 'queued' then held = held + 1 end
 end
 -- The one that was refused is among them.
 local slots = math.max(1, math.min(held - 1, math.floor(held * ARGV[2])))
