@@ -7,5 +7,8 @@ class MonitoringConfig(AppConfig):
     def ready(self) -> None:
         from apps.core.context import register_news  # models are there only now
         from apps.monitoring.alerts.services import has_open_alert
+        from apps.monitoring.history.traffic import read_traffic
+        from apps.tuning.hooks import register_traffic
 
         register_news("servers:index", has_open_alert)
+        register_traffic(read_traffic)

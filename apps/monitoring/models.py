@@ -31,8 +31,23 @@ class Sample(models.Model):
     completion = models.PositiveBigIntegerField(default=0)
     timed = models.PositiveBigIntegerField(default=0)
     timed_ms = models.PositiveBigIntegerField(default=0)
+    ended = models.PositiveBigIntegerField(default=0)
+    only_thought = models.PositiveBigIntegerField(default=0)
+    drafted = models.PositiveBigIntegerField(default=0)
+    draft_accepted = models.PositiveBigIntegerField(default=0)
+    drafting = models.PositiveBigIntegerField(default=0)
+    cut_off = models.PositiveBigIntegerField(default=0)
+    cut_off_cs = models.PositiveBigIntegerField(default=0)
+    cut_off_cs2 = models.PositiveBigIntegerField(default=0)
     first_ms = models.PositiveBigIntegerField(default=0)
     first_tokens = models.JSONField(default=list, help_text="Requests in each bucket.")
+
+    loads = models.PositiveIntegerField(default=0)
+    gpu_readings = models.PositiveIntegerField(default=0)
+    gpu_memory = models.PositiveBigIntegerField(default=0)
+    gpu_busy_readings = models.PositiveIntegerField(default=0)
+    gpu_busy = models.FloatField(default=0.0)
+    gpu_power = models.FloatField(default=0.0)
 
     class Meta:
         constraints = [
@@ -56,6 +71,7 @@ class LastReading(models.Model):
     server = models.OneToOneField(Server, on_delete=models.CASCADE, related_name="last_reading")
     taken = models.FloatField(help_text="Unix time, in seconds.")
     totals = models.JSONField(default=dict, help_text="Counts by model, see `llm.permits.totals`.")
+    loaded = models.JSONField(null=True, help_text="Models in memory; null: not read yet.")
 
     def __str__(self) -> str:
         return f"{self.server_id} at {self.taken}"
@@ -66,6 +82,7 @@ class AlertKind(models.TextChoices):
     STUCK = "stuck", "Server stuck"
     SLOWER = "slower", "Server slower"
     CACHE = "cache", "Fewer prompt cache hits"
+    SWAPS = "swaps", "Models swapped too often"
     STALLED = "stalled", "Job stalled"
     DISK = "disk", "Disk almost full"
 
@@ -91,3 +108,45 @@ class Alert(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.subject}"
+
+
+class PendingChange(models.Model):
+    """A problem without an alert, or an alert without its problem, until that has lasted."""
+
+    kind = models.CharField(max_length=10, choices=AlertKind)
+    subject = models.CharField(max_length=60)
+    first = models.DateTimeField(help_text="The first of the checks in a row that found it so.")
+    latest = models.DateTimeField()
+    checks = models.PositiveSmallIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind", "subject"], name="one_pending_change_per_subject"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.subject}"
+
+
+class Channel(models.TextChoices):
+    WEBHOOK = "webhook", "Webhook"
+    MAIL = "mail", "E-mail"
+
+
+class Delivery(models.Model):
+    """A report of an alert that a receiver has not taken yet."""
+
+    alert = models.ForeignKey(Alert, on_delete=models.CASCADE, related_name="deliveries")
+    channel = models.CharField(max_length=10, choices=Channel)
+    is_end = models.BooleanField(help_text="It reports the end of the alert, else its begin.")
+    attempts = models.PositiveSmallIntegerField(default=0)
+    due = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.channel}: {self.alert}"
+
+    @property
+    def text(self) -> str:
+        return f"Over: {self.alert.text}" if self.is_end else self.alert.text

@@ -3,7 +3,8 @@
 import pytest
 
 from apps.monitoring.history.measurement import Measurement
-from apps.monitoring.views.charts import cells, charts, columns, polylines, round_up
+from apps.monitoring.line_charts import polylines, round_up
+from apps.monitoring.views.charts import cells, charts, columns
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,26 @@ def test_history_of_a_server_that_was_away_says_so(browser: Client, gpu: Server)
     assert "did not answer in 25.0% of the checks" in page_of(browser, gpu)
 
 
+def test_loads_are_drawn_where_models_are_swapped(browser: Client, gpu: Server) -> None:
+    store.add(gpu, {"": BUSY}, time.time())
+    assert "Models loaded" not in page_of(browser, gpu)
+    store.add(gpu, {"": Measurement(loads=3)}, time.time())
+    assert "Models loaded 3 peak 3" in page_of(browser, gpu)
+
+
+def test_gpus_are_drawn_where_they_are_reported(browser: Client, gpu: Server) -> None:
+    on_gpu = Measurement(
+        gpu_readings=2, gpu_memory=6 * 1024, gpu_busy=0.5, gpu_busy_readings=1, gpu_power=500
+    )
+    store.add(gpu, {"": BUSY + on_gpu, "qwen": BUSY}, time.time())
+    page = page_of(browser, gpu)
+    assert "GPU memory in GiB 3 peak 3" in page
+    assert "GPU busy 50% peak 50%" in page
+    assert "GPU power in W 250 peak 250" in page
+    assert "GPU figures are of the whole machine." in page
+    assert "GPU" not in page_of(browser, gpu, "?model=qwen").replace("History of GPU", "")
+
+
 def test_without_samples_the_page_says_when_they_come(browser: Client, gpu: Server) -> None:
     assert "No samples in this time." in page_of(browser, gpu)
     assert browser.get("/servers/999/history/").status_code == 404

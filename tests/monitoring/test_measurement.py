@@ -1,9 +1,13 @@
 """What is computed from what was measured."""
 
+from random import Random
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apps.llm.permits import FIRST_TOKEN_BOUNDS_MS
-from apps.monitoring.history.measurement import BUCKETS, Measurement, since
+from apps.monitoring.history.measurement import BUCKETS, Measurement, since, total
 
 
 def with_first_tokens(**counts: int) -> Measurement:
@@ -52,3 +56,30 @@ def test_percentile_beyond_the_last_bound_is_that_bound() -> None:
 def test_totals_that_shrank_began_anew() -> None:
     assert since({"prompt": 10, "cached": 5}, {"prompt": 30, "cached": 5}) == {"prompt": 20}
     assert since({"prompt": 10, "cached": 5}, {"prompt": 12}) == {"prompt": 12}
+
+
+buckets = st.lists(st.integers(0, 1_000), min_size=BUCKETS, max_size=BUCKETS)
+measured = st.builds(
+    Measurement, requests=st.integers(0, 10**6), seconds=st.integers(0, 60), first_tokens=buckets
+)
+
+
+@given(st.lists(measured, min_size=1, max_size=5), st.randoms())
+def test_measurements_can_be_added_in_any_order(parts: list[Measurement], random: Random) -> None:
+    mixed = random.sample(parts, len(parts))
+    assert total([None, *mixed]) == total(parts)
+
+
+@given(buckets, st.floats(0.01, 1), st.floats(0.01, 1))
+def test_a_larger_share_of_requests_takes_no_less_time(
+    counts: list[int], one: float, other: float
+) -> None:
+    found = Measurement(first_tokens=counts)
+    fast, slow = found.first_token_ms(min(one, other)), found.first_token_ms(max(one, other))
+    if not any(counts):
+        assert (fast, slow) == (None, None)
+    else:
+        assert fast is not None
+        assert slow is not None
+        assert 0 <= fast <= slow + 1e-6
+        assert slow <= FIRST_TOKEN_BOUNDS_MS[-1] + 1e-6

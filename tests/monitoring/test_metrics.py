@@ -5,6 +5,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
+from apps.batch.models import Batch, BatchStatus, Item, ItemStatus
 from apps.chat.models import Conversation, Message, Role, Status
 from apps.core.models import ApiKey
 from apps.llm.permits.keys import permit_key
@@ -75,3 +76,20 @@ def test_metrics_are_for_keys_of_admins(api: Client, carol: User) -> None:
     logged_in.force_login(carol)
     assert logged_in.get("/metrics").status_code == 401
     assert api.post("/metrics").status_code == 405
+
+
+def test_metrics_count_the_rows_of_jobs_that_are_not_finished(
+    prometheus: Client, alice: User
+) -> None:
+    for status in (BatchStatus.RUNNING, BatchStatus.DONE):
+        batch = Batch.objects.create(owner=alice, name="Kettles", status=status, total=2)
+        Item.objects.create(batch=batch, index=0, status=ItemStatus.ACCEPTED)
+        Item.objects.create(batch=batch, index=1)
+    found = samples(prometheus)
+    assert found["workbench_job_rows", "accepted"] == 1
+    assert found["workbench_job_rows", "pending"] == 1
+
+
+def test_metrics_of_a_server_that_is_away_say_so(prometheus: Client, gpu: Server) -> None:
+    Server.objects.update(state=State.UNREACHABLE, name='The "big" one\n')
+    assert samples(prometheus)["workbench_server_up", 'The "big" one\n'] == 0

@@ -3,12 +3,13 @@
 import pytest
 
 from apps.llm.permits.keys import permit_key
+from apps.monitoring.gpus.reading import GpuReading
 from apps.monitoring.history import store
 from apps.monitoring.history.measurement import Measurement
 from apps.monitoring.history.sampling import take_samples
 from apps.monitoring.models import Sample
 from apps.runtime.redis import sync_redis
-from apps.servers.models import Server, State
+from apps.servers.models import Kind, Server, State
 
 DAY = 24 * 3600
 NOON = 1_800_000_000 // DAY * DAY + DAY // 2
@@ -69,6 +70,38 @@ def test_a_server_that_does_not_answer_is_away(gpu: Server) -> None:
     Server.objects.update(state=State.UNREACHABLE)
     take_samples(NOON)
     assert latest(gpu).away == 1
+
+
+def test_gpus_are_sampled_for_the_whole_server(gpu: Server) -> None:
+    count(gpu, "qwen", requests=1)
+    reading = GpuReading(memory_used=512, memory_total=1024, busy=0.5)
+    take_samples(NOON, {gpu.pk: [reading, reading]})
+    take_samples(NOON + 1)  # nobody reported them this time
+    sample = latest(gpu)
+    assert (sample.gpu_memory_gib, sample.gpu_busy_share, sample.gpu_watts) == (1, 0.5, None)
+    assert latest(gpu, "qwen").gpu_memory_gib is None
+
+
+def test_models_that_come_into_memory_are_counted(gpu: Server) -> None:
+    def sample(second: int, *loaded: str) -> int:
+        models = [
+            {"id": name, "state": "loaded" if name in loaded else "unloaded"} for name in "abc"
+        ]
+        Server.objects.update(kind=Kind.LLAMA_SWAP, stored_facts={"models": models})
+        take_samples(NOON + second)
+        return latest(gpu).loads
+
+    assert sample(0, "a") == 0  # it may have been there for days
+    assert sample(30, "a") == 0
+    assert sample(60, "b", "c") == 2
+    assert sample(90) == 0
+    assert sample(120, "b") == 1
+
+
+def test_a_server_with_one_model_loads_none(gpu: Server) -> None:
+    take_samples(NOON)
+    take_samples(NOON + 30)
+    assert latest(gpu).loads == 0
 
 
 def test_more_samples_take_no_more_rows(gpu: Server) -> None:

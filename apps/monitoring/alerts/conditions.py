@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 
-from apps.batch.models import ACTIVE, OPEN, Batch, Item
+from apps.batch.services import stalled_batches
 from apps.core.templatetags.formats import percent
 from apps.monitoring.history import store
 from apps.monitoring.history.measurement import Measurement, total
@@ -17,7 +17,7 @@ from apps.servers.models import Server, State
 from apps.servers.services import read_health
 
 # A server that restarts is not gone.
-GONE_AFTER = timedelta(seconds=90)
+GONE_AFTER = timedelta(seconds=60)
 STALLED_AFTER = timedelta(minutes=30)
 LEAST_DISK_BYTES = 1024**3
 # The last hour against the week before it. With fewer tokens than these, chance decides.
@@ -25,6 +25,9 @@ SLOWER_SHARE = 0.6
 LEAST_TIMED_TOKENS = 2_000
 FALLEN_BY = 0.3
 LEAST_REPORTED_TOKENS = 20_000
+# More loads than these in ten minutes: programs take turns with models, and each turn loads one.
+MOST_LOADS = 6
+LOADS_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ def find_problems(moment: float) -> list[Problem]:
         state, since = health[server.pk].state, health[server.pk].since
         found += _away(server, state, since, now)
         found += _worse(server, moment)
+        found += _swapping(server, moment)
     return [*found, *_stalled_jobs(now), *_low_disk()]
 
 
@@ -61,7 +65,8 @@ def _away(server: Server, state: State, since: datetime | None, now: datetime) -
 def _worse(server: Server, moment: float) -> Iterator[Problem]:
     """A server that is slower than in the week before, or finds less in its prompt cache."""
     hour = _sum(server, int(moment) - HOUR, int(moment), 300)
-    week = _sum(server, int(moment) - 7 * DAY, int(moment) - HOUR, HOUR)
+    # Up to a full hour: the row of the hour in which the last 60 minutes began has some of them.
+    week = _sum(server, int(moment) - 7 * DAY, store.start_of(moment - HOUR, HOUR), HOUR)
     subject = f"server:{server.pk}"
     if min(hour.timed, week.timed) >= LEAST_TIMED_TOKENS:
         speed, before = hour.speed or 0.0, week.speed or 0.0
@@ -78,17 +83,26 @@ def _worse(server: Server, moment: float) -> Iterator[Problem]:
             yield Problem(AlertKind.CACHE, subject, text)
 
 
+def _swapping(server: Server, moment: float) -> Iterator[Problem]:
+    """A server that does little else but load models."""
+    if not server.swaps:
+        return
+    loads = _sum(server, int(moment) - LOADS_SECONDS, int(moment), 30).loads
+    if loads > MOST_LOADS:
+        text = (
+            f"“{server}” has loaded models {loads} times in ten minutes, or more often. Requests"
+            " for two models take turns: use one, or keep both in memory."
+        )
+        yield Problem(AlertKind.SWAPS, f"server:{server.pk}", text)
+
+
 def _sum(server: Server, since: int, until: int, step: int) -> Measurement:
     return total(store.read(server, since=since, until=until, step=step))
 
 
 def _stalled_jobs(now: datetime) -> Iterator[Problem]:
     """Jobs with open rows of which none was finished for a while, if they do not wait for a day."""
-    limit = now - STALLED_AFTER
-    for batch in Batch.objects.filter(status__in=ACTIVE, resumes_on=None, started__lt=limit):
-        items = Item.objects.filter(batch=batch)
-        if not items.filter(status__in=OPEN).exists() or items.filter(finished__gt=limit).exists():
-            continue
+    for batch in stalled_batches(now - STALLED_AFTER):
         reason = f" {batch.reason}" if batch.reason else ""
         text = f"The job “{batch.name}” has finished no row for 30 minutes.{reason}"
         yield Problem(AlertKind.STALLED, f"job:{batch.pk}", text)

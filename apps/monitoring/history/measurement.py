@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from itertools import zip_longest
 
 from apps.llm.permits import FIRST_TOKEN_BOUNDS_MS
+from apps.monitoring.gpus.reading import GpuReading
 
 BUCKETS = len(FIRST_TOKEN_BOUNDS_MS) + 1
 
@@ -35,9 +36,33 @@ class Measurement:
     timed: int = 0
     """Generated tokens of answers that reported their speed, and the time these took."""
     timed_ms: int = 0
+    ended: int = 0
+    """Answers of which it is known how they ended."""
+    only_thought: int = 0
+    """Those of them whose max tokens were used up by their thought."""
+    drafted: int = 0
+    """Tokens that a draft proposed, and those of them that the model accepted."""
+    draft_accepted: int = 0
+    drafting: int = 0
+    """Generated tokens of the answers that had drafts."""
+    cut_off: int = 0
+    """Requests that something on the way ended, their ages in hundredths of a second, squares."""
+    cut_off_cs: int = 0
+    cut_off_cs2: int = 0
     first_ms: int = 0
     first_tokens: Sequence[int] = ()
     """Requests by the time to their first token: a count for each bucket."""
+    loads: int = 0
+    """Models that were in memory at a reading and not at the one before: at least as many loads."""
+    gpu_readings: int = 0
+    """How often the machine's GPUs were read; what follows are sums over these readings."""
+    gpu_memory: int = 0
+    """MiB in use on all of them together."""
+    gpu_busy_readings: int = 0
+    """Those of the readings that reported `gpu_busy`, the mean share of all GPUs, 0 to 1."""
+    gpu_busy: float = 0.0
+    gpu_power: float = 0.0
+    """Watts of all of them together; 0: not reported."""
 
     @classmethod
     def names(cls) -> list[str]:
@@ -53,6 +78,20 @@ class Measurement:
         first = [counts.get(f"first_{number}", 0) for number in range(BUCKETS)]
         plain = {name: counts[name] for name in cls.names() if name in counts}
         return cls(**plain, **others, first_tokens=first if any(first) else ())  # type: ignore[arg-type]
+
+    @classmethod
+    def from_gpus(cls, gpus: Sequence[GpuReading]) -> "Measurement":
+        """Return one reading of all GPUs of a machine; without GPUs, none."""
+        if not gpus:
+            return cls()
+        busy = [gpu.busy for gpu in gpus if gpu.busy is not None]
+        return cls(
+            gpu_readings=1,
+            gpu_memory=sum(gpu.memory_used for gpu in gpus),
+            gpu_busy_readings=int(bool(busy)),
+            gpu_busy=sum(busy) / len(busy) if busy else 0.0,
+            gpu_power=sum(gpu.power or 0.0 for gpu in gpus),
+        )
 
     def __add__(self, other: "Measurement") -> "Measurement":
         first = [
@@ -92,6 +131,18 @@ class Measurement:
     def queue(self) -> float | None:
         """People's requests that waited for a slot, on average."""
         return self.waiting / self.readings if self.readings else None
+
+    @property
+    def gpu_memory_gib(self) -> float | None:
+        return self.gpu_memory / self.gpu_readings / 1024 if self.gpu_readings else None
+
+    @property
+    def gpu_busy_share(self) -> float | None:
+        return self.gpu_busy / self.gpu_busy_readings if self.gpu_busy_readings else None
+
+    @property
+    def gpu_watts(self) -> float | None:
+        return self.gpu_power / self.gpu_readings if self.gpu_power else None
 
     def first_token_ms(self, share: float) -> float | None:
         """The time within which this share of requests had their first token.

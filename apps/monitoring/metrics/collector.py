@@ -12,8 +12,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from apps.batch.models import ACTIVE as ACTIVE_JOBS
-from apps.batch.models import Item
+from apps.batch.services import count_active_rows
 from apps.llm.permits import FIRST_TOKEN_BOUNDS_MS, Counts, read_loads, read_totals
 from apps.monitoring.services import read_gauges
 from apps.servers.models import Server, State
@@ -106,12 +105,11 @@ def _gauges(servers: list[Server]) -> Iterator[Metric]:
 
 def _work() -> Iterator[Metric]:
     """Rows of the jobs that are not finished, and the tasks of workers."""
-    rows = Item.objects.filter(batch__status__in=ACTIVE_JOBS)
     yield _by_label(
         "workbench_job_rows",
         "Rows of queued and running jobs.",
         "status",
-        dict(rows.values_list("status").annotate(Count("pk")).order_by()),
+        count_active_rows(),
     )
     tasks = Task.objects.filter(state__in=ACTIVE_TASKS)
     yield _by_label(

@@ -1,37 +1,14 @@
-"""Line charts of a server's measurements as SVG, and the same numbers as a table. Pure."""
+"""Line charts of a server's measurements, and the same numbers as a table. Pure."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from apps.core.templatetags.formats import milliseconds, percent
 from apps.monitoring.history.measurement import Measurement, total
+from apps.monitoring.line_charts import NOT_REPORTED, Chart, line_chart, number_text
 
-NOT_REPORTED = "not reported"
 Value = Callable[[Measurement], float | None]
 Text = Callable[[float | None], str]
-WIDTH, HEIGHT = 1000, 100
-"""Of the viewBox: the page stretches it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    name: str
-    number: int
-    """Names its colour."""
-    pieces: list[str]
-    """Points of each polyline: a gap where nothing was measured ends one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    title: str
-    whole: str
-    """The value over the whole time."""
-    peak: str
-    top: str
-    """The value at the upper edge; "" without one measurement."""
-    lines: list[Line]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +18,6 @@ class Metric:
     text: Text
     limit: float | None = None
     """The upper edge, where it does not depend on the values."""
-
-
-def number_text(value: float | None) -> str:
-    if value is None:
-        return NOT_REPORTED
-    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
 def _or_not_reported(text: Text) -> Text:
@@ -69,6 +40,23 @@ METRICS = (
     Metric("Errors", (("", lambda m: float(m.failed)),), number_text),
 )
 
+SWAP_METRICS = (Metric("Models loaded", (("", lambda m: float(m.loads)),), number_text),)
+GPU_METRICS = (
+    Metric("GPU memory in GiB", (("", lambda m: m.gpu_memory_gib),), number_text),
+    Metric("GPU busy", (("", lambda m: m.gpu_busy_share),), _share, limit=1.0),
+    Metric("GPU power in W", (("", lambda m: m.gpu_watts),), number_text),
+)
+
+
+def metrics(whole: Measurement) -> tuple[Metric, ...]:
+    """Return what is drawn of measurements; loads and GPUs only where there are any.
+
+    Args:
+        whole: all measurements together.
+    """
+    swaps = SWAP_METRICS if whole.loads else ()
+    return (*METRICS, *swaps, *(GPU_METRICS if whole.gpu_readings else ()))
+
 
 def charts(points: Sequence[Measurement | None]) -> list[Chart]:
     """A chart for each metric.
@@ -77,69 +65,26 @@ def charts(points: Sequence[Measurement | None]) -> list[Chart]:
         points: one for each step, oldest first; None: no sample.
     """
     whole = total(points)
-    return [_chart(metric, points, whole) for metric in METRICS]
+    return [_chart(metric, points, whole) for metric in metrics(whole)]
 
 
 def _chart(metric: Metric, points: Sequence[Measurement | None], whole: Measurement) -> Chart:
     series = [
-        [None if point is None else value(point) for point in points] for _, value in metric.values
+        (name, [None if point is None else value(point) for point in points])
+        for name, value in metric.values
     ]
-    known = [value for values in series for value in values if value is not None]
-    if not known:
-        return Chart(metric.title, NOT_REPORTED, "", "", [])
-    top = metric.limit or round_up(max(known))
     overall = [f"{name} {metric.text(value(whole))}".strip() for name, value in metric.values]
-    return Chart(
-        metric.title,
-        ", ".join(overall),
-        metric.text(max(known)),
-        metric.text(top),
-        [
-            Line(name, number, polylines(values, top))
-            for number, ((name, _), values) in enumerate(
-                zip(metric.values, series, strict=True), start=1
-            )
-        ],
-    )
+    return line_chart(metric.title, series, ", ".join(overall), metric.text, metric.limit)
 
 
-def round_up(value: float) -> float:
-    """The next of 1, 2, 5, 10, 20, 50, ...; 1 for nothing."""
-    if value <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in (1, 2, 5, 10) if value <= step * power * (1 + 1e-9))
-
-
-def polylines(values: Sequence[float | None], top: float) -> list[str]:
-    """Points for SVG polylines. One value between two gaps is a short level line."""
-    width = WIDTH / max(1, len(values))
-    pieces: list[list[tuple[float, float]]] = [[]]
-    for place, value in enumerate(values):
-        if value is None:
-            pieces.append([])
-        else:
-            pieces[-1].append(((place + 0.5) * width, HEIGHT * (1 - min(value / top, 1.0))))
-    return [
-        " ".join(f"{x:.0f},{y:.1f}" for x, y in _drawn(piece, width)) for piece in pieces if piece
-    ]
-
-
-def _drawn(piece: list[tuple[float, float]], width: float) -> list[tuple[float, float]]:
-    if len(piece) > 1:
-        return piece
-    [(x, y)] = piece
-    return [(x - max(width / 2, 2), y), (x + max(width / 2, 2), y)]
-
-
-def columns() -> list[str]:
+def columns(drawn: Sequence[Metric] = METRICS) -> list[str]:
     return [
         f"{metric.title} ({name})" if name else metric.title
-        for metric in METRICS
+        for metric in drawn
         for name, _ in metric.values
     ]
 
 
-def cells(point: Measurement) -> list[str]:
+def cells(point: Measurement, drawn: Sequence[Metric] = METRICS) -> list[str]:
     """The values of one row of the table, in the order of `columns`."""
-    return [metric.text(value(point)) for metric in METRICS for _, value in metric.values]
+    return [metric.text(value(point)) for metric in drawn for _, value in metric.values]

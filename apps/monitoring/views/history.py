@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from apps.monitoring.history import store
 from apps.monitoring.history.measurement import Measurement, total
 from apps.monitoring.history.store import DAY, HOUR
-from apps.monitoring.views.charts import cells, charts, columns
+from apps.monitoring.views.charts import Metric, cells, charts, columns, metrics
 from apps.servers.models import Server
 
 
@@ -59,9 +59,10 @@ def history(request: HttpRequest, pk: int) -> HttpResponse:
         "zone": timezone.get_current_timezone_name(),
         "has_samples": any(points),
         "away": whole.away / whole.readings if whole.readings else None,
+        "has_gpus": bool(whole.gpu_readings),
         "charts": charts(points),
-        "columns": columns(),
-        "rows": _rows(points, first, span),
+        "columns": columns(metrics(whole)),
+        "rows": _rows(points, first, span, metrics(whole)),
     }
     return render(request, "monitoring/history.html", context)
 
@@ -71,7 +72,7 @@ def _moment(seconds: float) -> datetime:
 
 
 def _rows(
-    points: Sequence[Measurement | None], first: int, span: Span
+    points: Sequence[Measurement | None], first: int, span: Span, drawn: Sequence[Metric]
 ) -> list[tuple[datetime, list[str]]]:
     """Time and cells of each row, the newest first; times without samples have none."""
     found: dict[int, Measurement] = {}
@@ -79,4 +80,4 @@ def _rows(
         if point is not None:
             start = store.start_of(first + place * span.step, span.row)
             found[start] = found.get(start, Measurement()) + point
-    return [(_moment(start), cells(found[start])) for start in sorted(found, reverse=True)]
+    return [(_moment(start), cells(found[start], drawn)) for start in sorted(found, reverse=True)]
