@@ -76,7 +76,7 @@ def _servers_out(servers: Sequence[Server]) -> list[dict[str, Any]]:
 @router.get("/servers", response=Page[ServerOut])
 def list_servers(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
     rows = page(Server.objects.prefetch_related("defaults"), lambda s: s, limit=limit, after=after)
-    return rows | {"items": _servers_out(rows["items"])}
+    return {"items": _servers_out(rows["items"]), "next": rows["next"]}
 
 
 @router.get("/servers/{pk}", response=ServerOut)

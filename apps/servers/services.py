@@ -30,6 +30,7 @@ from apps.servers.observations import (
     record_error,
 )
 from apps.servers.pages.choices import parse_choice
+from apps.servers.pages.findings import register_findings
 from apps.servers.probing.refresh import FRESH_FOR, mark_stale, refresh_server
 from apps.servers.retry import RetryPause, RetryPolicy
 from apps.servers.same_model import ask_canary, model_difference, same_model_targets, share_models
@@ -98,6 +99,7 @@ __all__ = [
     "record_error",
     "record_prompt",
     "refresh_server",
+    "register_findings",
     "restore_prompt",
     "same_model_targets",
     "set_default",

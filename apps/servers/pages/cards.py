@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.contrib.auth.models import User
 
-from apps.llm.permits import Lane, Occupancy, PermitInfo, UsageBucket
+from apps.llm.permits import Occupancy, UsageBucket
 from apps.servers.facts import capacity
 from apps.servers.facts.slot_status import SlotStatus
 from apps.servers.models import Kind, Server, State
@@ -14,8 +14,9 @@ from apps.servers.pages.charts import Chart, charts, series
 from apps.servers.pages.fact_rows import FactRow, ModelRow, fact_rows, model_rows
 from apps.servers.pages.line import Line, build_line
 from apps.servers.pages.server_snapshot import ServerSnapshot, seconds_since, take_snapshot
-from apps.servers.pages.slot_file_rows import SlotFileSummary, slot_file_rows
-from apps.servers.pages.slot_view import HeldPermit, Occupant, SlotView, slot_views
+from apps.servers.pages.slots.slot_file_rows import SlotFileSummary, slot_file_rows
+from apps.servers.pages.slots.slot_owner import held_permit
+from apps.servers.pages.slots.slot_view import Occupant, SlotView, slot_views
 from apps.servers.pages.status_text import describe, format_duration
 from apps.servers.services import Health, ModelActivity
 
@@ -71,6 +72,8 @@ class Card:
     assumptions: list[str]
     """Sentences about facts that are assumed, and how to state them."""
     advice: list[str]
+    findings: list[str]
+    """What is wrong, as far as it shows without an examination."""
     charts: list[Chart]
     series: str
     """The numbers of the charts as JSON."""
@@ -101,6 +104,7 @@ def build_card(
     activities: Mapping[str, ModelActivity],
     viewer: User,
     slot_files: SlotFileSummary | None = None,
+    findings: Sequence[str] = (),
 ) -> Card:
     """Build the card from what was read.
 
@@ -109,6 +113,7 @@ def build_card(
         slots: the server's report about its slots, by scope.
         viewer: the user; names of jobs are for their owners and staff.
         slot_files: of a server that saves slots.
+        findings: what is wrong with it, as sentences.
     """
     state = _state(server, health)
     reachable = state in {"ready", "stuck", "asleep"}
@@ -126,6 +131,7 @@ def build_card(
         facts=fact_rows(server) + (slot_file_rows(server, slot_files) if slot_files else []),
         assumptions=capacity.assumptions(server) if reachable else [],
         advice=list(server.facts.advice) if viewer.is_staff else [],
+        findings=list(findings) if reachable else [],
         charts=charts(buckets, embeds=_only_embeds(server)),
         series=series(buckets),
         downloads=reachable and server.kind == Kind.ROUTER,
@@ -178,7 +184,7 @@ def _slot_row(
     viewer: User,
 ) -> SlotRow:
     held = [
-        _held_permit(entry, viewer)
+        held_permit(entry, viewer)
         for entry in occupancy.held
         if server.slot_scope(entry.model) == scope
     ]
@@ -187,18 +193,6 @@ def _slot_row(
         shows_slots = server.kind == Kind.LLAMA_SERVER
     views = slot_views(slots, held, server.slots_of(scope))
     return SlotRow(scope, views, bool(slots) or shows_slots)
-
-
-def _held_permit(entry: PermitInfo, viewer: User) -> HeldPermit:
-    is_job = entry.lane in {Lane.BATCH, "revoked"}
-    may_know = not is_job or viewer.is_staff or entry.owner == viewer.pk
-    return HeldPermit(
-        Occupant.JOB if is_job else Occupant.CHAT,
-        label=(entry.label if may_know else "") or ("a job" if is_job else ""),
-        tokens=entry.tokens,
-        started=-entry.seconds,
-        model=entry.model,
-    )
 
 
 def _only_embeds(server: Server) -> bool:

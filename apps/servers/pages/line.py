@@ -7,7 +7,7 @@ from typing import Self
 from apps.llm.permits import BUCKET_SECONDS, UsageBucket
 from apps.servers.models import Server, State, Use
 from apps.servers.pages.charts import NOW_SECONDS
-from apps.servers.pages.slot_view import Occupant, SlotView
+from apps.servers.pages.slots.slot_view import Occupant, SlotView
 from apps.servers.pages.status_text import format_duration
 
 MAX_SQUARES = 16  # more slots are a number alone

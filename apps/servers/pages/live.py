@@ -14,7 +14,8 @@ from apps.servers import services
 from apps.servers.facts.slot_status import SlotStatus
 from apps.servers.models import Server, State
 from apps.servers.pages.cards import Card, build_card
-from apps.servers.pages.slot_file_rows import SlotFileSummary, read_summaries
+from apps.servers.pages.findings import read_findings
+from apps.servers.pages.slots.slot_file_rows import SlotFileSummary, read_summaries
 from apps.servers.slots.hold_slot import slot_terms
 
 # Polling /slots faster keeps requests alive at the server whose client is gone.
@@ -42,10 +43,11 @@ async def read_cards(servers: Sequence[Server], *, viewer: User, ask: bool = Tru
     """
     if ask:
         servers = await asyncio.gather(*map(services.refresh_server, servers))
-    health, activities, slot_files = await asyncio.gather(
+    health, activities, slot_files, findings = await asyncio.gather(
         services.aread_health(servers),
         in_db(services.model_activities),
         in_db(read_summaries, servers),
+        in_db(read_findings, servers),
     )
     cards = await asyncio.gather(
         *(
@@ -54,6 +56,7 @@ async def read_cards(servers: Sequence[Server], *, viewer: User, ask: bool = Tru
                 health[server.pk],
                 activities.get(server.pk, {}),
                 slot_files.get(server.pk),
+                findings.get(server.pk, ()),
                 viewer=viewer,
                 ask=ask,
             )
@@ -73,6 +76,7 @@ async def _card(
     health: services.Health,
     activities: Mapping[str, services.ModelActivity],
     slot_files: SlotFileSummary | None,
+    findings: Sequence[str],
     *,
     viewer: User,
     ask: bool,
@@ -102,6 +106,7 @@ async def _card(
         activities=activities,
         viewer=viewer,
         slot_files=slot_files,
+        findings=findings,
     )
 
 

@@ -1,15 +1,25 @@
 """The state of a server at one moment, as plain data for sentences about it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.utils import timezone
 
-from apps.llm.permits import Occupancy
+from apps.llm.permits import Lane, Occupancy
 from apps.servers.models import Server, State
-from apps.servers.pages.slot_view import SlotView
+from apps.servers.pages.slots.slot_view import SlotView
 from apps.servers.services import Health
+
+NO_REQUESTS = Occupancy(
+    held=[],
+    waiting=[],
+    people=0,
+    limit=None,
+    limit_reason="",
+    limit_seconds=None,
+    wait_reason="",
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,8 @@ class ServerSnapshot:
     views: Sequence[SlotView] = ()
     waiting: int = 0
     """Requests of ours that wait for a slot."""
+    waiting_agents: int = 0
+    """Those of them that are agents'; the others are people's."""
     people: int = 0
     """Slots that jobs leave free because people are chatting."""
     wait_reason: str = ""
@@ -60,13 +72,8 @@ def take_snapshot(
         views: all slots that the page shows.
         occupancies: by scope, as for the card.
     """
-    models = server.model_facts
-    everyone = list(occupancies.values())
-    cut = min(
-        (found for found in everyone if found.limit is not None),
-        key=lambda found: found.limit or 0,
-        default=None,
-    )
+    queue = next(iter(occupancies.values()), NO_REQUESTS)
+    cut = _lowest_limit(occupancies.values())
     return ServerSnapshot(
         state="sleeping" if state == "asleep" else state,
         kind=server.get_kind_display(),
@@ -74,18 +81,29 @@ def take_snapshot(
         is_downloading=server.facts.is_downloading,
         slots=len(views) or server.slots,
         views=views,
-        waiting=len(everyone[0].waiting) if everyone else 0,
-        people=everyone[0].people if everyone else 0,
-        wait_reason=everyone[0].wait_reason if everyone else "",
-        limit=cut.limit if cut else None,
-        limit_reason=cut.limit_reason if cut else "",
-        limit_seconds=cut.limit_seconds if cut else None,
-        loading=[model.id for model in models if model.state == "loading"],
-        sleeping=[model.id for model in models if model.state == "sleeping"],
+        waiting=len(queue.waiting),
+        waiting_agents=sum(one.wants == Lane.AGENT for one in queue.waiting),
+        people=queue.people,
+        wait_reason=queue.wait_reason,
+        limit=cut.limit,
+        limit_reason=cut.limit_reason,
+        limit_seconds=cut.limit_seconds,
+        loading=_models_in_state(server, "loading"),
+        sleeping=_models_in_state(server, "sleeping"),
         swaps=server.swaps,
         silent_seconds=seconds_since(health.since) if state == State.STUCK else None,
         next_check=_seconds_until(health.next_check_at),
     )
+
+
+def _lowest_limit(occupancies: Iterable[Occupancy]) -> Occupancy:
+    """The occupancy of the model that a refusal leaves the fewest slots."""
+    limited = (found for found in occupancies if found.limit is not None)
+    return min(limited, key=lambda found: found.limit or 0, default=NO_REQUESTS)
+
+
+def _models_in_state(server: Server, state: str) -> list[str]:
+    return [model.id for model in server.model_facts if model.state == state]
 
 
 def _seconds_until(moment: datetime | None) -> float | None:

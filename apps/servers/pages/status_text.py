@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from apps.llm.permits import describe_backoff
 from apps.servers.pages.server_snapshot import ServerSnapshot
-from apps.servers.pages.slot_view import Occupant, SlotView
+from apps.servers.pages.slots.slot_view import Occupant, SlotView
 
 STUCK_ADVICE = "Warm up a model to test the server. If that fails, restart the server"
 NAMED_JOBS = 2
@@ -55,12 +55,21 @@ def _ready(server: ServerSnapshot) -> list[str]:
         sentences.append(limit)
     sentences += _busy(server)
     if server.waiting:
-        sentences.append(
-            f"{count(server.waiting, 'chat request')} {_waits(server.waiting)} for a slot"
-        )
+        waiting = f"{count(server.waiting, 'request')} {_waits(server.waiting)} for a slot"
+        sentences.append(waiting + _lanes(server))
     if wait_reason := _wait_reason(server):
         sentences.append(wait_reason)
     return sentences or [_idle(server)]
+
+
+def _lanes(server: ServerSnapshot) -> str:
+    """Say how many waiting requests are people's and agents'; "" where none is an agent's."""
+    if not server.waiting_agents:
+        return ""
+    people = server.waiting - server.waiting_agents
+    if not people:
+        return ", all of agents" if server.waiting > 1 else ", of an agent"
+    return f": {people:,} of people, {server.waiting_agents:,} of agents"
 
 
 def _idle(server: ServerSnapshot) -> str:
@@ -104,8 +113,9 @@ def _limit(server: ServerSnapshot) -> str:
 
 def _busy(server: ServerSnapshot) -> list[str]:
     counts = Counter(view.occupant for view in server.views)
-    jobs, chats, others = counts[Occupant.JOB], counts[Occupant.CHAT], counts[Occupant.OTHER]
-    ours = jobs + chats
+    jobs, others = counts[Occupant.JOB], counts[Occupant.OTHER]
+    agents, chats = counts[Occupant.AGENT], counts[Occupant.CHAT]
+    ours = jobs + agents + chats
     if not ours and not others:
         return []
     named = _names_of_jobs(server.views)
@@ -113,14 +123,17 @@ def _busy(server: ServerSnapshot) -> list[str]:
         if others >= server.slots:
             return [f"{_all(others)} used by other programs. Workbench has to wait"]
         return [f"{count(others, 'request')} from other programs"]
-    if jobs and chats:
-        line = f"{ours} of {server.slots} slots busy: {jobs} with {named}, {chats} with chat"
+    users = [(jobs, named), (agents, "agents"), (chats, "chat")]
+    busy = [(number, user) for number, user in users if number]
+    if len(busy) > 1:
+        parts = ", ".join(f"{number} with {user}" for number, user in busy)
+        line = f"{ours} of {server.slots} slots busy: {parts}"
     else:
-        line = f"{ours} of {server.slots} slots busy with {named if jobs else 'chat'}"
+        line = f"{ours} of {server.slots} slots busy with {busy[0][1]}"
     full = ours + others >= server.slots
     if full and jobs:
         line += "; chat takes priority"
-    elif full and chats:
+    elif full:
         line += "; the next message waits for a free slot"
     elif jobs and server.people and not chats:
         line += f"; {server.people} kept free for chat"

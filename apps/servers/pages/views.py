@@ -190,7 +190,7 @@ async def test(request: HttpRequest) -> HttpResponse:
         context["found"] = await probe_address(context["address"], key if is_valid_key(key) else "")
         context["name"] = context["name"] or context["found"].name
         context["had_no_scheme"] = "://" not in typed
-    return await in_db(render, request, "servers/_found.html", context)
+    return await in_db(render, request, "servers/add/_found.html", context)
 
 
 @require_POST

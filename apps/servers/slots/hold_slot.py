@@ -5,11 +5,12 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Unpack
 
 from django.db import DatabaseError
 
 from apps.llm import errors
-from apps.llm.permits import Lane, Permit, SlotTerms, back_off, permit
+from apps.llm.permits import Permit, SlotRequest, SlotTerms, back_off, permit
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from apps.servers.observations import record_answer, record_error
@@ -43,14 +44,10 @@ def slot_terms(server: Server, model: str = "") -> SlotTerms:
 async def hold_slot(
     server: Server,
     *,
-    lane: Lane,
     model: str = "",
-    tokens: int = 0,
-    label: str = "",
-    person: int | None = None,
-    owner: int | None = None,
     on_wait: Callable[[], object] | None = None,
     latest: Callable[[], Server] | None = None,
+    **request: Unpack[SlotRequest],
 ) -> AsyncIterator[Permit]:
     """Hold one of a server's slots, and record on the server how the request ended.
 
@@ -60,17 +57,13 @@ async def hold_slot(
     Args:
         latest: the server as it is now, from a caller who reads that anyway; `server` stays.
 
-    Other arguments and errors: see `apps.llm.permits.permit`.
+    Other arguments and errors: see `permit` and `SlotRequest` in `apps.llm.permits`.
     """
     claim = permit(
         slot_terms(server, model),
-        lane=lane,
-        tokens=tokens,
-        label=label,
-        person=person,
-        owner=owner,
         on_wait=on_wait,
         new_terms=lambda: _new_terms(server, model, latest),
+        **request,
     )
     # Failures are recorded before the slot is free again: a refused request counts among those in
     # flight.
@@ -82,10 +75,13 @@ async def hold_slot(
 
 @asynccontextmanager
 async def _records_failure(server: Server, model: str, held: Permit) -> AsyncIterator[None]:
+    began = time.monotonic()
     try:
         yield
     except errors.LLMError as error:
         held.failed = True
+        if isinstance(error, errors.ProxyTimeout | errors.CutOff):
+            held.cut_off_after = time.monotonic() - began
         await _record_failure(server, error, model)
         raise
 

@@ -7,7 +7,7 @@ import pytest
 from apps.llm.permits import UsageBucket
 from apps.servers.models import Kind, Server, State
 from apps.servers.pages.line import HEIGHT, WIDTH, Line, Total, build_line, spark_points
-from apps.servers.pages.slot_view import Occupant, SlotView
+from apps.servers.pages.slots.slot_view import Occupant, SlotView
 
 TWO = [{"id": "chat-14b", "state": "loaded"}, {"id": "judge-4b", "state": "unloaded"}]
 

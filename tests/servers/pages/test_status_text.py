@@ -3,12 +3,13 @@
 import pytest
 
 from apps.servers.pages.server_snapshot import ServerSnapshot
-from apps.servers.pages.slot_view import Occupant, SlotView
+from apps.servers.pages.slots.slot_view import Occupant, SlotView
 from apps.servers.pages.status_text import describe, format_duration
 
 FREE = SlotView(0)
 OTHER = SlotView(0, Occupant.OTHER)
 CHAT = SlotView(0, Occupant.CHAT, "Chat")
+AGENT = SlotView(0, Occupant.AGENT, "an agent")
 REVIEWS = SlotView(0, Occupant.JOB, "Reviews v2")
 TICKETS = SlotView(0, Occupant.JOB, "Tickets")
 NAMES = SlotView(0, Occupant.JOB, "Names")
@@ -49,7 +50,17 @@ def four(*boxes: SlotView, **more: object) -> ServerSnapshot:
         (
             four(CHAT, CHAT, CHAT, CHAT, waiting=1),
             "4 of 4 slots busy with chat; the next message waits for a free slot. "
-            "1 chat request waits for a slot.",
+            "1 request waits for a slot.",
+        ),
+        (
+            four(CHAT, AGENT, AGENT, REVIEWS, waiting=3, waiting_agents=2),
+            "4 of 4 slots busy: 1 with 'Reviews v2', 2 with agents, 1 with chat; "
+            "chat takes priority. 3 requests wait for a slot: 1 of people, 2 of agents.",
+        ),
+        (
+            four(AGENT, AGENT, AGENT, AGENT, waiting=1, waiting_agents=1),
+            "4 of 4 slots busy with agents; the next message waits for a free slot. "
+            "1 request waits for a slot, of an agent.",
         ),
         (four(OTHER, OTHER), "2 requests from other programs."),
         (four(OTHER), "1 request from other programs."),

@@ -5,7 +5,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from apps.servers.models import Server, SlotFile, SlotRestores
-from apps.servers.pages.slot_file_rows import read_summaries, slot_file_rows
+from apps.servers.pages.slots.slot_file_rows import read_summaries, slot_file_rows
 
 pytestmark = pytest.mark.django_db
 

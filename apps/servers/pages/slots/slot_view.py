@@ -17,7 +17,10 @@ class Occupant(StrEnum):
     IDLE = "idle"
     CHAT = "chat"
     """A person waits: chat, a preview, a single prediction."""
+    AGENT = "agent"
+    """A program that works by itself."""
     JOB = "job"
+    """Batch and background work, which gives its slot to people and agents."""
     OTHER = "other"
     """Another program: the slot is busy and the request is not ours."""
 
@@ -43,6 +46,8 @@ class HeldPermit:
     """Reserved: the estimated prompt plus max_tokens."""
     started: float = 0.0
     model: str = ""
+    is_revoked: bool = False
+    """True while its request is closed, because a person or an agent needs the slot."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,17 @@ class SlotView:
     """The processed share of the prompt, or the generated share of the answer's limit."""
     cached_share: float | None = None
     model: str = ""
+    is_revoked: bool = False
+    """True while its request is taken back for a person or an agent."""
 
     @property
     def owner(self) -> str:
-        names = {Occupant.IDLE: "Free", Occupant.CHAT: "Chat", Occupant.JOB: "Job"}
+        names = {
+            Occupant.IDLE: "Free",
+            Occupant.CHAT: "Chat",
+            Occupant.AGENT: "Agent",
+            Occupant.JOB: "Job",
+        }
         return self.label or names.get(self.occupant, "Other program")
 
     @property
@@ -76,6 +88,8 @@ class SlotView:
     @property
     def details(self) -> list[str]:
         """One short phrase for each known fact: "340 of 800 tokens"."""
+        if self.is_revoked:
+            return ["giving its slot back"]
         match self.phase:
             case Phase.STARTING:
                 return ["starting"]
@@ -137,7 +151,14 @@ def slot_views(
 
 
 def _ours(number: int, permit: HeldPermit, phase: Phase) -> SlotView:
-    return SlotView(number, permit.occupant, permit.label, phase, model=permit.model)
+    return SlotView(
+        number,
+        permit.occupant,
+        permit.label,
+        phase,
+        model=permit.model,
+        is_revoked=permit.is_revoked,
+    )
 
 
 def _busy(status: SlotStatus, permit: HeldPermit | None) -> SlotView:
@@ -147,6 +168,7 @@ def _busy(status: SlotStatus, permit: HeldPermit | None) -> SlotView:
         permit.label if permit else "",
         prompt_tokens=_prompt_tokens(status),
         model=status.model,
+        is_revoked=permit is not None and permit.is_revoked,
     )
     decoded, remain = status.decoded or 0, status.remain
     limit = decoded + remain if remain is not None and remain >= 0 else None

@@ -3,7 +3,7 @@
 import pytest
 
 from apps.servers.facts.slot_status import SlotStatus
-from apps.servers.pages.slot_view import (
+from apps.servers.pages.slots.slot_view import (
     HeldPermit,
     Occupant,
     Phase,
