@@ -1,6 +1,6 @@
 """What one server reports of a model, read without using a slot."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from apps.llm.errors import LLMError
@@ -8,6 +8,8 @@ from apps.llm.thinking import NOT_REPORTED, ThinkingSupport
 from apps.runtime.async_db import in_db
 from apps.servers.models import Kind, Server, Use
 from apps.servers.services import Target
+from apps.tuning.hooks import NO_TRAFFIC, Traffic, read_traffic, traffic_of
+from apps.tuning.running_command import read_command
 
 # A web page of a stranger, as a browser names it. Reserved: nobody can own this name.
 FOREIGN_ORIGIN = "https://doctor.example"
@@ -39,6 +41,10 @@ class Reading:
     thinking: ThinkingSupport = NOT_REPORTED
     uses: frozenset[str] = frozenset()
     """The uses that this server is the default for."""
+    weight_bytes: int | None = None
+    command: str = ""
+    """The command line that it was started with, without keys."""
+    traffic: Traffic = NO_TRAFFIC
 
     @property
     def longest_text(self) -> int | None:
@@ -53,11 +59,24 @@ async def read_server(target: Target) -> Reading:
     Args:
         target: with fresh facts. A router's or llama-swap's model is in memory.
     """
-    server, model = target.server, target.server.facts_of(target.model)
-    facts, is_single = server.facts, server.kind == Kind.LLAMA_SERVER
+    server, is_single = target.server, target.server.kind == Kind.LLAMA_SERVER
     props = await _get_props(target) if is_single else {}
+    recorded = traffic_of(await in_db(read_traffic, [server.pk]), server.pk, target.model)
+    return replace(
+        known_reading(server, target.model, recorded),
+        allowed_origin=await _read_allowed_origin(target) if is_single else None,
+        template=str(props.get("chat_template") or "")[:TEMPLATE_CHARACTERS],
+        uses=await in_db(_uses_of, server),
+        command=await read_command(target),
+    )
+
+
+def known_reading(server: Server, model_id: str, traffic: Traffic) -> Reading:
+    """Return what the latest facts of a server say, and what was recorded of it."""
+    model, facts = server.facts_of(model_id), server.facts
+    is_single = server.kind == Kind.LLAMA_SERVER
     return Reading(
-        model=target.model,
+        model=model_id,
         is_llama_cpp=server.kind in LLAMA_CPP,
         has_own_routes=is_single,
         embeds=model.embeddings,
@@ -67,11 +86,11 @@ async def read_server(target: Target) -> Reading:
         shows_slots=facts.shows_slots if is_single else None,
         shows_metrics=facts.shows_metrics if is_single else None,
         is_keyless=facts.keyless if is_single else None,
-        allowed_origin=await _read_allowed_origin(target) if is_single else None,
-        template=str(props.get("chat_template") or "")[:TEMPLATE_CHARACTERS],
         takes_tools=model.abilities.get("tools"),
         thinking=model.thinking,
-        uses=await in_db(_uses_of, server),
+        # Parameters, bytes and width, if all are reported.
+        weight_bytes=model.weights[1] if len(model.weights) == 3 else None,
+        traffic=traffic,
     )
 
 

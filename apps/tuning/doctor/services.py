@@ -1,29 +1,18 @@
 """Examines a server: reads what it reports, asks it, and checks both."""
 
-from dataclasses import dataclass, field
 from datetime import timedelta
 
 from apps.servers.models import Server, State
 from apps.servers.services import Target, choose_target, refresh_server
 from apps.tuning.doctor.answers import Answers
 from apps.tuning.doctor.checks import check_all
-from apps.tuning.doctor.findings import Finding
-from apps.tuning.doctor.questions import ask_questions
+from apps.tuning.doctor.examination import Examination
+from apps.tuning.doctor.measurements import measurements_of
+from apps.tuning.doctor.questions.ask import ask_questions
 from apps.tuning.doctor.reading import read_server
 
 # Models of a router or llama-swap that are in memory; more of them are left out.
 MOST_MODELS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Examination:
-    """What was found at one model of a server; `notes` say what could not be examined."""
-
-    server: str
-    model: str = ""
-    findings: list[Finding] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    is_examined: bool = True
 
 
 async def examine_server(server: Server, *, asks: bool = True) -> list[Examination]:
@@ -57,5 +46,12 @@ async def _examine(target: Target, asks: bool) -> Examination:
         )
     elif asks:
         answers = await ask_questions(target, reading)
-    findings = check_all(reading, answers)
-    return Examination(target.server.name, target.model, findings, answers.notes)
+    return Examination(
+        target.server.name,
+        target.model,
+        check_all(reading, answers),
+        answers.notes,
+        measurements=measurements_of(reading, answers),
+        build=target.server.facts.build,
+        command=reading.command,
+    )

@@ -1,7 +1,7 @@
 """What a healthy server reports and answers, for the checks."""
 
 from apps.llm.thinking import ThinkingSupport
-from apps.tuning.doctor.answers import Answer, Answers, LongText, PromptRead
+from apps.tuning.doctor.answers import Answer, Answers, Arrival, Leaving, LongText, PromptRead
 from apps.tuning.doctor.reading import Reading
 
 CHAT = Reading(
@@ -42,6 +42,8 @@ def chat_answers() -> Answers:
         shows_tools=True,
         thinking_off=Answer("Hello.", "", "stop", 3),
         schema=Answer('{"colour": "red"}', "", "stop", 9),
+        arrival=Arrival(81, 2.0, 2.0, 0.01),
+        leaving=Leaving(0, 0.0, 300),
     )
 
 

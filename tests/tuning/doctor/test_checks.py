@@ -1,104 +1,18 @@
 """Each check fires at its fault, alone, and is silent at a healthy server and at the unknown."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from apps.tuning.doctor.answers import Answer, Answers, LongText, PromptRead, Rendered
+from apps.tuning.doctor.answers import Answer, Answers, Arrival, Leaving, Rendered, Thought
 from apps.tuning.doctor.checks import CHECKS, check_all
 from apps.tuning.doctor.findings import Finding, finding_lines
 from apps.tuning.doctor.reading import Reading
+from apps.tuning.hooks import Cuts, Drafts, Speeds, Traffic
+from tests.tuning.doctor.faults import FAULTS, UNCACHED, Case
 from tests.tuning.doctor.readings import CHAT, EMBEDDINGS, chat_answers, embedding_answers
-
-
-@dataclass(frozen=True)
-class Case:
-    """A fault: what differs from a healthy server, and words of the finding."""
-
-    code: str
-    reading: Mapping[str, Any] = field(default_factory=dict)
-    answers: Mapping[str, Any] = field(default_factory=dict)
-    evidence: str = ""
-    cost: str = "not measured"
-    flags: str = ""
-    healthy: Reading = CHAT
-
-
-UNCACHED = PromptRead(1000, 12, 0.5)
-CLOCK = "{{ strftime_now('%d %b %Y, %H:%M') }}"
-FAULTS = [
-    Case("no-key", {"is_keyless": True}, evidence="doctor.example", flags="--api-key-file"),
-    Case(
-        "small-context",
-        {"context": 256, "slots": 8},
-        {"tool_prompt_tokens": 409},
-        cost="409 tokens, did not fit",
-        evidence="8 slots of 256 tokens each",
-        flags="-c 32768 -np 8",
-    ),
-    Case(
-        "prompt-cache",
-        answers={"again": UNCACHED, "again_if_asked": PromptRead(1000, 990, 0.02)},
-        evidence="12 of 1,000 tokens came from the prompt cache. When the request itself",
-        cost="988 tokens processed again, first token after 0.50 s instead of 0.02 s",
-        flags="--cache-prompt",
-    ),
-    Case(
-        "prompt-cache",
-        answers={"again": UNCACHED, "again_if_asked": UNCACHED},
-        evidence="12 of 1,000",
-        cost="first token after 0.50 s.",
-    ),
-    Case(
-        "moving-template",
-        {"template": "{{ strftime_now('%H:%M:%S') }}"},
-        {"again": UNCACHED, "rendered": Rendered(1010, 6, 1.1)},
-        evidence="1.1 s apart. Of 1,010 characters the first 6 are the same",
-        cost="988 tokens",
-        flags="--chat-template-file",
-    ),
-    Case(
-        "clock-in-template",
-        {"template": CLOCK},
-        {"rendered": Rendered(1010, 1010, 1.1)},
-        evidence="%d %b %Y, %H:%M",
-    ),
-    Case("no-tools", {"takes_tools": False}, {"shows_tools": False}, evidence="supports_tools"),
-    Case("no-tools", answers={"tools_refused": "needs --jinja"}, evidence="needs", flags="--jinja"),
-    Case(
-        "thinks-anyway",
-        answers={"thinking_off": Answer("", "Well, ", "length", 32)},
-        evidence="enable_thinking: false",
-        cost="All 32 tokens",
-        flags="--reasoning-budget 1",
-    ),
-    Case("thinks-anyway", answers={"thinking_off": Answer("<think>Well", "", "length", 32)}),
-    Case("schema-ignored", answers={"schema": Answer("Blue.", "", "stop", 2)}, evidence="Blue."),
-    Case(
-        "schema-ignored",
-        answers={"schema": Answer('{"colour": "blue"}', "", "stop", 2)},
-        evidence="blue",
-    ),
-    Case("one-slot", {"slots": 1}, evidence="1 slot", flags="-np 4 -c 16384"),
-    Case("no-metrics", {"shows_metrics": False}, evidence="/props", flags="--metrics"),
-    Case("no-slots", {"shows_slots": False}, evidence="/props", flags="--slots"),
-    Case(
-        "no-pooling",
-        answers={"embedding_refused": "Pooling type 'none'", "norm": None, "long_text": None},
-        evidence="Pooling type 'none'",
-        healthy=EMBEDDINGS,
-    ),
-    Case("not-normalised", answers={"norm": 5.67}, evidence="5.670", healthy=EMBEDDINGS),
-    Case(
-        "small-batch",
-        answers={"long_text": LongText(2040, 512)},
-        evidence="2,040 tokens was refused: the physical batch takes 512",
-        flags="-b 2048 -ub 2048",
-        healthy=EMBEDDINGS,
-    ),
-]
 
 
 def healthy_answers(reading: Reading) -> Answers:
@@ -143,6 +57,28 @@ SILENT: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
     ("a date at the end", {}, {"rendered": Rendered(1000, 990, 1.1)}),
     ("a date alone", {"template": "{{ strftime_now('%d %b %Y') }}"}, {}),
     ("a proxy's cache", {"is_llama_cpp": False}, {"again": UNCACHED}),
+    ("a slow server", {}, {"arrival": Arrival(8, 7.0, 6.0, 0.9)}),
+    ("a busy machine", {}, {"arrival": Arrival(1000, 1.0, 0.9, 0.15)}),
+    ("a batch that was computed already", {}, {"leaving": Leaving(3, 0.3, 120)}),
+    ("a long thought, and an answer", {}, {"thought": Thought(300, 512, 5.0, is_cut=False)}),
+    ("two answers without content", {"traffic": Traffic(ended=2, only_thought=2)}, {}),
+    ("few of many answers", {"traffic": Traffic(ended=200, only_thought=9)}, {}),
+    ("drafts that pay", {}, {"drafts": Drafts(74, 74, 100)}),
+    ("half of the drafts", {"traffic": Traffic(drafts=Drafts(3000, 1500, 4000))}, {}),
+    ("few drafts, of repeated words", {}, {"drafts": Drafts(48, 2, 400)}),
+    ("few tokens", {}, {"drafts": Drafts(60, 0, 20)}),
+    (
+        "a model on the GPU",
+        {"weight_bytes": 5 * 1024**3, "traffic": Traffic(gpu_memory=7000), "command": "x -ngl 9"},
+        {},
+    ),
+    ("no GPU reported", {"weight_bytes": 90 * 1024**3}, {"arrival": Arrival(3, 2.0, 2.0, 0.01)}),
+    ("two requests cut off", {"traffic": Traffic(cuts=Cuts(2, 6000, 18_000_000))}, {}),
+    ("a server that dies at once", {"traffic": Traffic(cuts=Cuts(9, 900, 90_000))}, {}),
+    ("ends of any age", {"traffic": Traffic(cuts=Cuts(3, 9000, 35_000_000))}, {}),
+    ("few hours", {"traffic": Traffic(speeds=Speeds((20.0,) * 5, (40.0,) * 99))}, {}),
+    ("more load", {"traffic": Traffic(speeds=Speeds((20.0,) * 9, (40.0,) * 99, 3.0, 1.0))}, {}),
+    ("hours that differ", {"traffic": Traffic(speeds=Speeds((9.0, 60.0) * 4, (40.0,) * 9))}, {}),
     ("a cut answer", {}, {"schema": Answer('{"col', "", "length", 64)}),
 ]
 

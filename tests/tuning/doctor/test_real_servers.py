@@ -1,27 +1,30 @@
-"""`manage.py doctor` against real llama-servers: each with one fault, and healthy ones."""
+"""The doctor at real llama-servers: each with one fault, healthy ones, and mended ones."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import gguf
+import numpy as np
 import pytest
+from django.test import Client
 
 from apps.servers.models import Server, Use
-from apps.servers.services import set_default
-from tests.backends.stacks.llama_servers import KEY, llama_server
+from apps.tuning.doctor.examination import Examination
+from apps.tuning.doctor.mend import propose
+from apps.tuning.importing.flag_table import shipped_table
+from apps.tuning.runs.doctor_services import start_examination
+from apps.tuning.runs.task_kind import DOCTOR
+from apps.work import services as work
+from tests import tiny_gguf
+from tests.backends.stacks.llama_servers import KEY
 from tests.llama_process import free_port
+from tests.markup import visible_text
 from tests.thinking_templates import DEEPSEEK_R1, QWEN
-from tests.tiny_gguf import CHAT_TEMPLATE, TOOL_TEMPLATE, write_tiny_gguf
+from tests.tiny_gguf import CHAT_TEMPLATE, TOOL_TEMPLATE, random_weights, write_tiny_gguf
 from tests.tuning.doctor.command import doctor
+from tests.tuning.doctor.servers import CLOCK, DRAFT, EMBEDDING, HEALTHY, SHOWN, add, running
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-SHOWN = ("--metrics", "--api-key", KEY)
-HEALTHY = ("-np", "4", "-c", "16384", *SHOWN)
-EMBEDDING = ("--embeddings", "-np", "2", "-c", "4096", "-b", "2048", "-ub", "2048", *SHOWN)
-CLOCK = "clock.jinja"
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,12 @@ FAULTS = (
     ),
     Fault("no-tools", HEALTHY, model="without-tools", said="supports_tools: false"),
     Fault("thinks-anyway", HEALTHY, model="always-thinks", said="All 32 tokens"),
+    Fault("only-thought", HEALTHY, model="thinking", said="512 tokens and"),
+    Fault(
+        "drafts-rejected",
+        ("-md", DRAFT, "--spec-type", "draft-simple", *HEALTHY),
+        said="drafted tokens. One pass wrote 1.",
+    ),
     Fault("no-metrics", ("-np", "4", "-c", "16384", "--api-key", KEY), said="endpoint_metrics"),
     Fault("no-slots", ("--no-slots", *HEALTHY), said="endpoint_slots"),
     Fault("no-key", ("-np", "4", "-c", "16384", "--metrics"), said="without a key", key=""),
@@ -67,31 +76,22 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }.items():
         write_tiny_gguf(folder / f"{name}.gguf", template=template)
     write_tiny_gguf(folder / "embed.gguf", embeddings=True, pooling=gguf.PoolingType.MEAN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiny_gguf, "random_weights", guess_other_tokens)
+        write_tiny_gguf(folder / DRAFT, template=TOOL_TEMPLATE)
     (folder / CLOCK).write_text('Time: {{ strftime_now("%H:%M:%S") }}\n' + TOOL_TEMPLATE)
     return folder
 
 
+def guess_other_tokens(*, embeddings: bool) -> dict[str, np.ndarray]:
+    """The weights of a draft model that has learned something else than the model."""
+    weights = random_weights(embeddings=embeddings)
+    weights["output.weight"] = np.roll(weights["output.weight"], 7, axis=0)
+    return weights
+
+
 def with_tools(template: str) -> str:
     return "{%- for tool in tools or [] %}{{ tool | tojson }}\n{%- endfor %}" + template
-
-
-@contextmanager
-def running(models: Path, folder: Path, model: str, flags: tuple[str, ...]) -> Iterator[str]:
-    """A llama-server with a model of ours; its base URL."""
-    placed = tuple(str(models / flag) if flag == CLOCK else flag for flag in flags)
-    process, root = llama_server(
-        folder, "-m", str(models / f"{model}.gguf"), "--alias", model, *placed, port=free_port()
-    )
-    with process:
-        yield f"{root}/v1"
-
-
-def add(url: str, *, key: str = KEY, use: Use = Use.GENERATION) -> Server:
-    server = Server(name="Tested", base_url=url)
-    server.set_key(key)
-    server.save()
-    set_default(server, use)
-    return server
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.code for fault in FAULTS])
@@ -114,7 +114,7 @@ def test_doctor_names_the_fault_of_a_real_server_and_no_other(
     ("model", "flags", "use"),
     [
         ("chat", HEALTHY, Use.GENERATION),
-        ("thinking", HEALTHY, Use.GENERATION),
+        ("thinking", (*HEALTHY, "--reasoning-budget", "256"), Use.GENERATION),
         ("always-thinks", (*HEALTHY, "--reasoning-budget", "1"), Use.GENERATION),
         ("embed", EMBEDDING, Use.EMBEDDINGS),
     ],
@@ -125,3 +125,43 @@ def test_doctor_says_nothing_of_a_healthy_server(
     with running(models, tmp_path, model, flags) as url:
         add(url, use=use)
         assert doctor() == (0, "", "")
+
+
+def examine(server: Server) -> Examination:
+    run = start_examination(server, None)
+    work.run_subject(DOCTOR, server.pk)
+    run.refresh_from_db()
+    [one] = run.examinations
+    return one
+
+
+MENDABLE = (
+    "small-context",
+    "prompt-cache",
+    "thinks-anyway",
+    "only-thought",
+    "no-metrics",
+    "no-slots",
+    "one-slot",
+)
+MENDABLE += ("not-normalised", "small-batch", "drafts-rejected")
+
+
+@pytest.mark.parametrize("code", MENDABLE)
+def test_a_server_restarted_with_the_mended_command_shows_before_and_after(
+    code: str, models: Path, tmp_path: Path, browser: Client
+) -> None:
+    fault = next(fault for fault in FAULTS if fault.code == code)
+    use = Use.EMBEDDINGS if fault.model == "embed" else Use.GENERATION
+    port = free_port()
+    with running(models, tmp_path, fault.model, fault.flags, port) as url:
+        server = add(url, use=use)
+        [found] = examine(server).findings
+    mend = propose(f"llama-server {' '.join(fault.flags)}", found.flags, shipped_table())
+    assert mend is not None
+    mended = tuple(mend.command.replace("\\\n", " ").split()[1:])
+    with running(models, tmp_path, fault.model, mended, port):
+        after = examine(server)
+    assert (after.findings, after.notes) == ([], [])
+    shown = visible_text(browser.get(f"/servers/{server.pk}/doctor/").content.decode())
+    assert f"Mended {found.what}" in shown

@@ -3,7 +3,18 @@
 from collections.abc import Callable
 
 from apps.tuning.doctor.answers import Answers
-from apps.tuning.doctor.checks import access, chat, embeddings
+from apps.tuning.doctor.checks import (
+    abilities,
+    access,
+    drafts,
+    embeddings,
+    gpu,
+    history,
+    prompt_cache,
+    slots,
+    streams,
+    thinking,
+)
 from apps.tuning.doctor.findings import Finding
 from apps.tuning.doctor.reading import Reading
 
@@ -11,14 +22,22 @@ Check = Callable[[Reading, Answers], Finding | None]
 
 CHECKS: tuple[Check, ...] = (
     access.check_key,
-    chat.check_context,
-    chat.check_prompt_cache,
-    chat.check_moving_template,
-    chat.check_clock_in_template,
-    chat.check_tools,
-    chat.check_thinking,
-    chat.check_schema,
-    chat.check_one_slot,
+    slots.check_context,
+    prompt_cache.check_prompt_cache,
+    prompt_cache.check_moving_template,
+    prompt_cache.check_clock_in_template,
+    abilities.check_tools,
+    thinking.check_thinking,
+    thinking.check_max_tokens,
+    abilities.check_schema,
+    streams.check_arrival,
+    streams.check_leaving,
+    streams.check_cut_off,
+    drafts.check_drafts,
+    gpu.check_gpu,
+    gpu.check_gpu_flags,
+    history.check_slower,
+    slots.check_one_slot,
     embeddings.check_pooling,
     embeddings.check_norm,
     embeddings.check_batch,

@@ -4,7 +4,7 @@ import numpy as np
 
 from apps.llm.errors import BadRequest, InputTooLarge, NotSupported
 from apps.tuning.doctor.answers import Answers, LongText
-from apps.tuning.doctor.asker import Asker
+from apps.tuning.doctor.questions.asker import Asker
 from apps.tuning.doctor.reading import Reading
 
 MOST_TOKENS = 2_048

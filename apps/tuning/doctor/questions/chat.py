@@ -10,7 +10,7 @@ from typing import Any
 from apps.llm.errors import BadRequest, NotSupported, PromptTooLong
 from apps.llm.thinking import NOT_REPORTED, plan_thinking
 from apps.tuning.doctor.answers import COLOURS, Answers, PromptRead, Rendered
-from apps.tuning.doctor.asker import Asker, Reply
+from apps.tuning.doctor.questions.asker import Asker, Reply
 from apps.tuning.doctor.reading import Reading
 
 # Of the beginning that two prompts have in common; half of a slot at most.
@@ -62,7 +62,7 @@ async def ask_same_beginning_twice(asker: Asker, reading: Reading, answers: Answ
     has_clock = reading.has_own_routes and CLOCK.search(reading.template)
     if has_clock:
         rendered, rendered_at = await _render(asker, beginning), time.monotonic()
-    await asker.chat(f"{beginning}Say A.", 1)
+    answers.first = _prompt_read(await asker.chat(f"{beginning}Say A.", 1))
     if has_clock:
         await asyncio.sleep(max(0.0, CLOCK_SECONDS - (time.monotonic() - rendered_at)))
         later, apart = await _render(asker, beginning), time.monotonic() - rendered_at

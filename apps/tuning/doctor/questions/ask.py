@@ -11,23 +11,26 @@ from redis.exceptions import RedisError
 from apps.llm.errors import LLMError
 from apps.llm.permits import ModelInUse, NoSlot, SlotTaken
 from apps.servers.services import Target
-from apps.tuning.doctor import chat_questions, embedding_questions
 from apps.tuning.doctor.answers import Answers
-from apps.tuning.doctor.asker import Asker, Question
+from apps.tuning.doctor.questions import chat, embeddings, streams
+from apps.tuning.doctor.questions.asker import Asker, Question
 from apps.tuning.doctor.reading import Reading
 
-MOST_QUESTIONS = 8
+MOST_QUESTIONS = 10
 TOTAL_SECONDS = 120.0
 
 CHAT: tuple[Question, ...] = (
-    chat_questions.ask_same_beginning_twice,
-    chat_questions.ask_with_tool,
-    chat_questions.ask_without_thinking,
-    chat_questions.ask_for_json,
+    chat.ask_same_beginning_twice,
+    chat.ask_with_tool,
+    chat.ask_without_thinking,
+    chat.ask_for_json,
+    streams.ask_for_stream,
+    streams.ask_for_thought,
+    streams.ask_and_leave,
 )
 EMBEDDINGS: tuple[Question, ...] = (
-    embedding_questions.ask_for_vector,
-    embedding_questions.ask_for_long_text,
+    embeddings.ask_for_vector,
+    embeddings.ask_for_long_text,
 )
 
 
@@ -45,6 +48,7 @@ async def ask_questions(target: Target, reading: Reading) -> Answers:
         answers.notes.append("No slot was idle. Not all questions were asked. Try again later.")
     except RedisError:
         answers.notes.append("Redis does not answer, so no slot could be held for a question.")
+    answers.drafts = asker.drafts
     return answers
 
 

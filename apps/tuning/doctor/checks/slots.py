@@ -1,0 +1,50 @@
+"""Checks of the slots of a model that chats. Pure."""
+
+from apps.servers.models import Use
+from apps.tuning.doctor.answers import Answers
+from apps.tuning.doctor.findings import NOT_MEASURED, Finding, Severity
+from apps.tuning.doctor.reading import Reading
+
+# A system prompt with two tools and a short question take about as much.
+SMALLEST_CONTEXT = 1_024
+ADVISED_CONTEXT = 4_096
+JOB_SLOTS = 4
+
+
+def check_context(reading: Reading, answers: Answers) -> Finding | None:
+    """Slots that are too small for a chat, of a model that has room for more."""
+    context, slots = reading.context, reading.slots
+    if reading.embeds or not context or not slots or context >= SMALLEST_CONTEXT:
+        return None
+    if reading.context_trained and reading.context_trained <= context:
+        return None
+    each = min(ADVISED_CONTEXT, reading.context_trained or ADVISED_CONTEXT)
+    return Finding(
+        code="small-context",
+        severity=Severity.FAULT,
+        what=f"A prompt and its answer must fit into {context:,} tokens.",
+        evidence=f"The server reports {slots} slots of {context:,} tokens each.",
+        cost=(
+            f"A short question with one tool, {answers.tool_prompt_tokens:,} tokens, did not fit."
+            if answers.tool_prompt_tokens
+            else NOT_MEASURED
+        ),
+        advice="-c is shared out among the slots. Give it as many tokens as all slots need, or "
+        "start fewer slots. It takes memory: manage.py plan says how much.",
+        flags=(f"-c {slots * each}", f"-np {slots}"),
+    )
+
+
+def check_one_slot(reading: Reading, answers: Answers) -> Finding | None:
+    """One slot, on the server that jobs use."""
+    if reading.embeds or reading.slots != 1 or Use.GENERATION not in reading.uses:
+        return None
+    context = reading.context
+    return Finding(
+        code="one-slot",
+        severity=Severity.ADVICE,
+        what="Jobs get one answer at a time, and wait while anybody chats.",
+        evidence="The server reports 1 slot, and is the default for generation.",
+        advice="Start it with more slots, and a -c for all of them together.",
+        flags=(f"-np {JOB_SLOTS}", *([f"-c {JOB_SLOTS * context}"] if context else [])),
+    )

@@ -1,0 +1,38 @@
+"""What is found without an examination: in recorded requests and in what is known of a server."""
+
+from collections.abc import Sequence
+
+from apps.servers.models import Server
+from apps.servers.services import choose_target
+from apps.tuning.doctor.answers import Answers
+from apps.tuning.doctor.checks import check_all
+from apps.tuning.doctor.findings import Finding, Severity
+from apps.tuning.doctor.reading import known_reading
+from apps.tuning.hooks import ByModel, read_traffic, traffic_of
+
+
+def known_faults(servers: Sequence[Server]) -> dict[int, list[str]]:
+    """Return what is wrong and its evidence, by server. Asks no server; blocks."""
+    traffic = read_traffic([server.pk for server in servers])
+    found = {server.pk: _of_server(server, traffic) for server in servers}
+    return {pk: sentences for pk, sentences in found.items() if sentences}
+
+
+def _of_server(server: Server, traffic: ByModel) -> list[str]:
+    models = server.loaded_models if server.swaps else [choose_target(server).model]
+    return [
+        f"{_named(server, model)}{finding.what} {finding.evidence}"
+        for model in models
+        for finding in _faults(server, model, traffic)
+    ]
+
+
+def _faults(server: Server, model: str, traffic: ByModel) -> list[Finding]:
+    reading = known_reading(server, model, traffic_of(traffic, server.pk, model))
+    found = check_all(reading, Answers())
+    return [finding for finding in found if finding.severity is Severity.FAULT]
+
+
+def _named(server: Server, model: str) -> str:
+    """The model's name, where the server has several."""
+    return f"{model}: " if server.swaps else ""
