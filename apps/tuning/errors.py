@@ -11,3 +11,7 @@ class HeaderError(PlanError):
 
 class SweepError(Exception):
     """A server cannot be measured, or not now."""
+
+
+class DoctorError(Exception):
+    """A server cannot be examined now."""

@@ -9,6 +9,7 @@ from apps.tuning.errors import PlanError
 from apps.tuning.importing.flag_table import shipped_table
 from apps.tuning.importing.imported import ImportedServer, import_servers
 from apps.tuning.importing.written import MAX_CHARACTERS
+from apps.tuning.named_model import files_of, read_named_model
 from apps.tuning.planner.flags import Files
 from apps.tuning.planner.hardware import (
     GIB,
@@ -59,6 +60,13 @@ class PlanForm(forms.Form):
         label="Model file (GGUF)",
         help_text="Only its first 9 MB are sent.",
         widget=forms.FileInput(attrs={"data-header-only": "", "accept": ".gguf"}),
+    )
+    model = forms.CharField(
+        required=False,
+        max_length=1000,
+        label="Or a model by name",
+        help_text="A path on the machine of Workbench, or owner/repo:file.gguf on Hugging Face.",
+        widget=forms.TextInput(attrs={"spellcheck": "false"}),
     )
     file_bytes = forms.IntegerField(
         required=False, min_value=0, max_value=2**50, widget=forms.HiddenInput
@@ -113,6 +121,11 @@ class PlanForm(forms.Form):
         label="KV cache",
     )
 
+    def __init__(self, *args: Any, is_staff: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not is_staff:  # paths of this machine are not everybody's business
+            del self.fields["model"]
+
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
         if not self.errors:
@@ -125,8 +138,7 @@ class PlanForm(forms.Form):
                     self.imported = self._import(cleaned)
                     return cleaned
                 self.plan_request = self._request(cleaned)
-                name = PurePath(cleaned["file"].name).name if cleaned["file"] else "model.gguf"
-                self.model_files = Files(name)
+                self.model_files = _files(cleaned)
             except PlanError as error:
                 raise forms.ValidationError(str(error)) from error
         return cleaned
@@ -142,7 +154,11 @@ class PlanForm(forms.Form):
         )
 
     def _import(self, cleaned: dict[str, Any]) -> list[ImportedServer]:
-        given = cleaned["file"] or any(cleaned[name] is not None for name in FIGURES)
+        given = (
+            cleaned["file"]
+            or cleaned.get("model")
+            or any(cleaned[name] is not None for name in FIGURES)
+        )
         shape = _shape(cleaned) if given else None
         return import_servers(
             cleaned["configuration"],
@@ -162,11 +178,19 @@ def _hardware(cleaned: dict[str, Any]) -> Hardware:
     return unnamed_hardware(memory, count=count)
 
 
+def _files(cleaned: dict[str, Any]) -> Files:
+    if cleaned["file"]:
+        return Files(PurePath(cleaned["file"].name).name)
+    return files_of(cleaned.get("model") or "model.gguf")
+
+
 def _shape(cleaned: dict[str, Any]) -> ModelShape:
-    """The model of the file, or of the typed figures where there is none."""
+    """The model of the file, of the name, or of the typed figures where there is neither."""
     if cleaned["file"]:
         header = read_header(cleaned["file"].read())
         return read_shape(header, file_bytes=cleaned["file_bytes"])
+    if cleaned.get("model"):
+        return read_named_model(cleaned["model"])
     if any(cleaned[name] is None for name in FIGURES):
         raise PlanError("Choose a model file, or enter all of its figures.")
     length, weights = cleaned["key_length"], int(cleaned["weights"] * GIB)

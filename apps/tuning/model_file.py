@@ -17,6 +17,8 @@ def read_model_file(path: Path) -> ModelShape:
         PlanError: the file cannot be read, or is no model.
     """
     try:
+        if path.exists() and not path.is_file():  # a pipe would never end
+            raise PlanError(f"{path} is no file.")
         with path.open("rb") as file:
             header = read_header(file.read(HEADER_BYTES))
         return read_shape(header, file_bytes=model_bytes(path))

@@ -124,7 +124,7 @@ def test_plan_reads_a_model_of_hugging_face(model: Path, monkeypatch: pytest.Mon
             raise PlanError("Hugging Face has no such file.")
         return read_model_file(model)
 
-    monkeypatch.setattr("apps.tuning.management.commands.plan.read_hub_shape", read)
+    monkeypatch.setattr("apps.tuning.named_model.read_hub_shape", read)
     call_command("plan", "owner/repo:tiny.gguf", "--memory", "4")
     assert asked == [FILE]
     with pytest.raises(CommandError, match="no such file"):

@@ -1,8 +1,10 @@
 """GET and POST /servers/plan/"""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
@@ -31,6 +33,7 @@ def test_the_servers_page_leads_to_an_empty_form(browser: Client) -> None:
     page = browser.get("/servers/plan/").content.decode()
     assert "<h1>Plan a server</h1>" in page
     assert "plan-memory" not in page
+    assert "No plan yet" in page
 
 
 def test_typed_figures_give_the_published_kv_cache(browser: Client) -> None:
@@ -48,6 +51,28 @@ def test_the_beginning_of_a_file_gives_its_plan(browser: Client, model: bytes) -
     assert "5.00 GiB" in text
     assert "--alias My-model" in text
     assert "KV heads 2" in text
+
+
+def test_an_admin_names_a_file_of_the_machine(
+    client: Client, carol: User, model: bytes, tmp_path: Path
+) -> None:
+    client.force_login(carol)
+    path = tmp_path / "Qwen.gguf"
+    path.write_bytes(model)
+    text = post(client, model=str(path))
+    assert f"--model {path}" in text
+    assert "KV heads 2" in text
+    assert "cannot be read: No such file" in post(client, status=422, model=f"{path}x")
+    assert "is no file." in post(client, status=422, model=str(tmp_path))
+
+
+def test_others_cannot_name_files_of_the_machine(
+    browser: Client, model: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "Qwen.gguf"
+    path.write_bytes(model)
+    assert "Or a model by name" not in browser.get("/servers/plan/").content.decode()
+    assert "Choose a model file" in post(browser, status=422, model=str(path))
 
 
 def test_without_scripts_the_whole_page_has_the_plan(browser: Client) -> None:

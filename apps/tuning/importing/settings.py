@@ -13,7 +13,8 @@ _NUMBER = re.compile(r"-?\d{1,9}")
 _SECRET = re.compile(r"api.?key$|token$|^-hft$", re.IGNORECASE)
 HIDDEN = "••••"
 MAX_SHOWN = 200
-_FALSE = {"false", "off", "0", "no"}
+# What a router takes for no; all else is yes.
+_FALSE = {"false", "off", "0", "disabled"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +74,26 @@ def read_settings(server: WrittenServer, table: FlagTable) -> Settings:
 def _of_ini(words: tuple[str, ...], table: FlagTable) -> Iterator[Setting]:
     for word in words:
         key, _, value = word.partition("=")
-        name = next((name for name in (key, f"--{key}", f"-{key}") if table.find(name)), f"--{key}")
-        argument = table.find(name)
-        if argument is None or argument.values:
+        names = (f"--{key}", f"-{key}", key)
+        name = next((name for name in names if name in table.arguments), names[0])
+        argument = table.arguments.get(name)
+        if key.startswith("-"):
+            yield Setting(key, value, None, f"{key}: a key of the INI begins without dashes.")
+        elif argument is None or argument.values:
             yield _checked(name, value, argument, table)
         else:
-            negated = f"--no-{name.lstrip('-')}" if value.lower() in _FALSE else name
-            yield _checked(negated, None, table.find(negated), table)
+            yield _switch(name, argument, value)
+
+
+def _switch(name: str, argument: Argument, value: str) -> Setting:
+    """The flag that a router makes of `name = value`: `--x`, `--no-x` or none."""
+    negative = next((other for other in argument.names if other.startswith("--no-")), None)
+    is_negative = name.startswith(("--no-", "-no-")) and argument.name != negative
+    if (value in _FALSE) == is_negative:
+        return Setting(argument.name if is_negative else name, None, argument)
+    if negative is None or argument.name == negative:
+        return Setting(name, value, None)
+    return Setting(negative, None, argument)
 
 
 def _of_words(words: tuple[str, ...], table: FlagTable) -> Iterator[Setting]:

@@ -81,7 +81,10 @@ def _of_router(text: str) -> Iterator[WrittenServer]:
         title = _SECTION.match(plain)
         name, equals, value = plain.partition("=")
         if title:
-            section = sections.setdefault(title["name"].strip(), {})
+            # Of a section that stands twice the router reads the last alone.
+            section = sections[title["name"].strip()] = {}
+        elif plain and line[:1].isspace():
+            raise PlanError(f"Line {number} of the INI is indented: the router does not read it.")
         elif equals and name.strip():
             section[name.strip()] = value.strip()
         elif plain:

@@ -20,7 +20,8 @@ def read_yaml(text: str) -> object:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise PlanError(f"Line {line} is not YAML: {error.problem or 'it is damaged'}.") from error
-    except (yaml.YAMLError, ValueError) as error:
+    # A value that its tag does not suit, such as `!!bool maybe`, is one of the last two.
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
         raise PlanError(f"This is not YAML: {error}.") from error
     return found
 

@@ -1,20 +1,15 @@
 """Runs a sweep as a worker: its progress is written, its cancelling is heard."""
 
 import asyncio
+from functools import partial
 
-from apps.llm.client import close_clients
 from apps.runtime.async_db import in_db
-from apps.runtime.redis import close_async_redis
-from apps.tuning.errors import SweepError
 from apps.tuning.models import SweepRun
-from apps.tuning.runs.services import CANCELLED, LOST, end_run, store_results
+from apps.tuning.runs.run_stored import run_stored
+from apps.tuning.runs.services import end_run, store_results
 from apps.tuning.sweep.results import SweepResults
 from apps.tuning.sweep.services import Progress, choose_model, sweep_server
-from apps.work.errors import TaskCancelled
-from apps.work.models import TaskState
 from apps.work.services import HeldTask
-
-CHECK_SECONDS = 1.0
 
 
 def run_sweep(held: HeldTask) -> None:
@@ -27,38 +22,9 @@ async def _run(held: HeldTask) -> None:
     run = await in_db(SweepRun.objects.select_related("server").filter(pk=pk).first)
     if run is None:
         return
-    try:
-        if held.is_worn_out:
-            raise SweepError(LOST)
-        await in_db(store_results, run, await _unless_cancelled(held, run))
-    except SweepError as error:
-        await in_db(end_run, pk, str(error))
-        await in_db(held.end, TaskState.FAILED, str(error))
-    except TaskCancelled:
-        await in_db(end_run, pk, CANCELLED)
-        raise
-    finally:
-        await close_clients()
-        await close_async_redis()
-
-
-async def _unless_cancelled(held: HeldTask, run: SweepRun) -> SweepResults:
-    """Return the results.
-
-    Raises:
-        SweepError, TaskCancelled, LeaseLost: the requests in flight are closed then.
-    """
-    sweep = asyncio.create_task(_sweep(run))
-    watch = asyncio.create_task(_watch(held))
-    try:
-        done, _ = await asyncio.wait({sweep, watch}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (sweep, watch):
-            task.cancel()
-        await asyncio.gather(sweep, watch, return_exceptions=True)
-    if watch in done:
-        watch.result()
-    return sweep.result()
+    await run_stored(
+        held, lambda: _sweep(run), store=partial(store_results, run), end=partial(end_run, pk)
+    )
 
 
 async def _sweep(run: SweepRun) -> SweepResults:
@@ -67,13 +33,6 @@ async def _sweep(run: SweepRun) -> SweepResults:
 
     target = await choose_model(run.server, run.model)
     return await sweep_server(target, run.minutes, report, owner=run.owner_id)
-
-
-async def _watch(held: HeldTask) -> None:
-    """Return never; raise once the task is cancelled or lost."""
-    while True:
-        await asyncio.sleep(CHECK_SECONDS)
-        await in_db(held.check)
 
 
 def store_progress(pk: int, progress: Progress) -> None:

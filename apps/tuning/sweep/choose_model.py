@@ -22,7 +22,7 @@ async def choose_model(server: Server, model: str = "") -> Target:
     target = choose_target(server, model)
     if server.swaps and not target.is_loaded:
         if model or not server.loaded_models:
-            name = f"“{target.model}” is not in memory." if model else "No model is in memory."
+            name = f"“{target.model}” is not loaded." if model else "No model is loaded."
             raise SweepError(f"{name} Load a model first, then measure it.")
         target = Target(server, server.loaded_models[0])
     if server.facts_of(target.model).embeddings:

@@ -7,8 +7,8 @@ from redis.exceptions import RedisError
 
 from apps.llm.errors import LLMError
 from apps.servers.services import Target
+from apps.tuning.running_command import read_command
 from apps.tuning.sweep.choose_model import choose_model
-from apps.tuning.sweep.flags import read_flags
 from apps.tuning.sweep.measuring.sweep import PAUSED, OnProgress, Progress, Sweep
 from apps.tuning.sweep.results import SweepResults
 
@@ -30,7 +30,7 @@ async def sweep_server(
     began = time.monotonic()
     try:
         async with asyncio.timeout(minutes * 60):
-            sweep.results.flags = await read_flags(target)
+            sweep.results.flags = await read_command(target)
             await sweep.run()
     except TimeoutError:
         sweep.results.notes.append(

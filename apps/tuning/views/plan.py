@@ -1,7 +1,8 @@
 """The page “Plan a server”."""
 
-from typing import Any
+from typing import Any, cast
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods
@@ -33,7 +34,8 @@ from apps.tuning.views.memory_bar import memory_bar, stack_bar
 @require_http_methods(["GET", "HEAD", "POST"])
 def plan(request: HttpRequest) -> HttpResponse:
     """Show the form; plan what was posted, as a fragment for htmx."""
-    form = PlanForm(request.POST, request.FILES) if request.method == "POST" else PlanForm()
+    sent = (request.POST, request.FILES) if request.method == "POST" else ()
+    form = PlanForm(*sent, is_staff=cast(User, request.user).is_staff)
     context: dict[str, Any] = {"form": form}
     if form.is_bound and form.is_valid():
         try:

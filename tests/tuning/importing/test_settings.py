@@ -61,15 +61,31 @@ def test_an_unknown_flag_takes_its_value_with_it() -> None:
         ("metrics=true", "--metrics"),
         ("kv-unified=false", "--no-kv-unified"),
         ("kv-unified=off", "--no-kv-unified"),
+        ("no-kv-unified=false", "--kv-unified"),
+        ("no-kv-unified=1", "--no-kv-unified"),
+        ("perf=no", "--perf"),
+        ("metrics=disabled", "--metrics disabled"),
         ("c=512", "-c 512"),
         ("np=2", "-np 2"),
-        ("--ctx-size=512", "--ctx-size 512"),
         ("LLAMA_ARG_CTX_SIZE=512", "LLAMA_ARG_CTX_SIZE 512"),
     ],
 )
 def test_keys_of_an_ini_are_flags_without_dashes(word: str, shown: str) -> None:
     [setting] = of_ini(word).all
     assert (setting.safe_text, setting.problem) == (shown, None)
+
+
+def test_a_switch_that_is_off_is_not_given() -> None:
+    settings = of_ini("metrics=false", "kv-unified=0")
+    assert not settings.has("--metrics")
+    assert settings.last_name("--kv-unified") == "--no-kv-unified"
+
+
+@pytest.mark.parametrize("word", ["--ctx-size=512", "-c=512", "ctx_size=512"])
+def test_keys_that_a_router_does_not_read_are_problems(word: str) -> None:
+    [setting] = of_ini(word).all
+    assert setting.problem is not None
+    assert of_ini(word).number("--ctx-size") is None
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,8 @@ def test_a_section_of_a_router_overrides_what_all_share() -> None:
     ]
 
 
-def test_a_section_that_stands_twice_is_one_server() -> None:
-    assert read_servers("[a]\nc = 1\n[a]\nnp = 2") == [
-        WrittenServer("a", ("c=1", "np=2"), from_ini=True)
-    ]
+def test_of_a_section_that_stands_twice_the_last_counts() -> None:
+    assert read_servers("[a]\nc = 1\n[a]\nnp = 2") == [WrittenServer("a", ("np=2",), from_ini=True)]
 
 
 def test_macros_of_a_model_go_before_those_of_all() -> None:

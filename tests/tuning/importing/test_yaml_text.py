@@ -1,6 +1,10 @@
 """YAML of strangers: read as plain values, and never larger or deeper than allowed."""
 
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apps.tuning.errors import PlanError
 from apps.tuning.importing.yaml_text import MAX_ALIASES, MAX_DEPTH, read_yaml
@@ -49,6 +53,9 @@ def test_anchors_that_could_grow_are_refused(text: str) -> None:
         ("a: !secret x", "Line 1 is not YAML"),
         ("{[a]: 1}", "Line 1 is not YAML"),
         ("a: 2020-99-99", "not YAML"),
+        ("a: !!bool maybe", "not YAML"),
+        ("a: !!timestamp now", "not YAML"),
+        ("a: !!int ''", "not YAML"),
         ("a\x00b", "not YAML"),
         ("a: 1\n---\nb: 2", "not YAML"),
     ],
@@ -56,3 +63,12 @@ def test_anchors_that_could_grow_are_refused(text: str) -> None:
 def test_what_is_no_yaml_is_refused_with_the_line(text: str, said: str) -> None:
     with pytest.raises(PlanError, match=said):
         read_yaml(text)
+
+
+TAGS = ["!!bool", "!!int", "!!float", "!!null", "!!str", "!!binary", "!!timestamp", "!!set", "!x"]
+
+
+@given(st.sampled_from(TAGS), st.text(alphabet="0x1b-+:._ae'\"[]{}!&*\n", max_size=20))
+def test_any_value_behind_any_tag_is_read_or_refused(tag: str, value: str) -> None:
+    with suppress(PlanError):
+        read_yaml(f"a: {tag} {value}")

@@ -15,8 +15,8 @@ from apps.servers.models import Server
 from apps.servers.services import forget_best_width, hold_slot, record_best_width, refresh_server
 from apps.tuning.errors import SweepError
 from apps.tuning.models import MOST_RUNS, SweepRun
+from apps.tuning.runs import cancellable, services
 from apps.tuning.runs import run_sweep as runner
-from apps.tuning.runs import services
 from apps.tuning.runs.services import active_run, cancel_sweep, start_sweep, store_results
 from apps.tuning.runs.task_kind import SWEEP
 from apps.tuning.sweep.results import SweepResults
@@ -145,7 +145,7 @@ def test_worker_ends_a_run_with_the_reason_why_it_cannot_measure(carol: User) ->
 def test_worker_stops_when_the_run_is_cancelled(
     known: Server, carol: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "CHECK_SECONDS", 0.02)
+    monkeypatch.setattr(cancellable, "CHECK_SECONDS", 0.02)
     run = start_sweep(known, "", 5, carol)
     stored = runner.store_progress
 

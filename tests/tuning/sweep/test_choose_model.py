@@ -54,8 +54,8 @@ async def test_model_is_the_one_asked_for_or_the_first_that_is_loaded(
         (server(CHAT), "gpt", "“Box” has no model “gpt”."),
         (server(EMBED), "", "“vectors” only embeds texts."),
         (server(CHAT, EMBED), "vectors", "“vectors” only embeds texts."),
-        (server(UNLOADED, kind=Kind.ROUTER), "", "No model is in memory. Load a model first"),
-        (server(UNLOADED, LOADED, kind=Kind.ROUTER), "small", "“small” is not in memory."),
+        (server(UNLOADED, kind=Kind.ROUTER), "", "No model is loaded. Load a model first"),
+        (server(UNLOADED, LOADED, kind=Kind.ROUTER), "small", "“small” is not loaded."),
         (server(CHAT, state=State.LOADING), "", "“Box” is not ready. Loading"),
         (
             server(CHAT, state=State.UNREACHABLE, facts={"error": "Nobody answers there."}),

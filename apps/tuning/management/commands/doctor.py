@@ -7,8 +7,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from apps.llm.client import close_clients
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
+from apps.tuning.doctor.examination import Examination
 from apps.tuning.doctor.findings import finding_lines
-from apps.tuning.doctor.services import Examination, examine_server
+from apps.tuning.doctor.services import examine_server
 
 FOUND = 1
 """The exit code where something was found, or a server could not be examined."""

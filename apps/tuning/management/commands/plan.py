@@ -1,16 +1,15 @@
-import asyncio
 from collections.abc import Iterator
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from apps.tuning.errors import PlanError
-from apps.tuning.hub_file import find_hub_file, read_hub_shape
 from apps.tuning.import_files import installed_table, read_configuration
 from apps.tuning.importing.import_text import imported_lines
 from apps.tuning.importing.imported import import_servers
 from apps.tuning.model_file import model_bytes, read_model_file
+from apps.tuning.named_model import files_of, read_named_model
 from apps.tuning.planner.configurations import FORMATS, planned_server, write_configuration
 from apps.tuning.planner.flag_warnings import warnings_for
 from apps.tuning.planner.flags import Files
@@ -99,7 +98,7 @@ class Command(BaseCommand):
                 self._print_stack(stack, options["format"])
                 return
             plan = _plan(options)
-            files = _files(
+            files = files_of(
                 options["model"], options["mmproj"], options["draft"], options["api_key_file"]
             )
             if options["format"]:
@@ -128,7 +127,7 @@ class Command(BaseCommand):
 def _plan(options: dict[str, Any]) -> Plan:
     return make_plan(
         PlanRequest(
-            shape=_shape(options["model"]),
+            shape=read_named_model(options["model"]),
             hardware=_hardware(options),
             use=Use(options["use"]),
             slots=options["slots"],
@@ -142,19 +141,6 @@ def _plan(options: dict[str, Any]) -> Plan:
     )
 
 
-def _shape(name: str) -> ModelShape:
-    """Read the shape of a file here; if none has this name, of one on Hugging Face."""
-    hub_file = find_hub_file(name)
-    if hub_file is None or Path(name).exists():
-        return read_model_file(Path(name))
-    return asyncio.run(read_hub_shape(hub_file))
-
-
-def _files(name: str, *others: str | None) -> Files:
-    hub_file = find_hub_file(name)
-    return Files(PurePath(hub_file.path).name if hub_file else name, *others)
-
-
 def _members(options: dict[str, Any]) -> list[Member]:
     pairs = [(options["model"], options["use"])]
     for text in options["others"]:
@@ -162,14 +148,14 @@ def _members(options: dict[str, Any]) -> list[Member]:
         if not path:
             raise PlanError(f"--with {text}: write FILE=USE, such as embed.gguf=embeddings.")
         pairs.append((path, use))
-    return [Member(_shape(path), find_use(use), _files(path)) for path, use in pairs]
+    return [Member(read_named_model(path), find_use(use), files_of(path)) for path, use in pairs]
 
 
 def _imported(options: dict[str, Any]) -> Iterator[str]:
     hardware = None
     if options["gpu"] or options["memory"] is not None:
         hardware = _hardware(options)
-    shape = _shape(options["model"]) if options["model"] else None
+    shape = read_named_model(options["model"]) if options["model"] else None
 
     def shape_of(path: str | None) -> ModelShape | None:
         if shape is None and path is not None and Path(path).is_file():
