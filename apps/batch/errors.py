@@ -7,3 +7,11 @@ class WrongState(Exception):
 
 class PostProcessingBlocked(Exception):
     """Accepted rows cannot be compared yet. The message says what the job waits for."""
+
+
+class RowPostponed(Exception):
+    """No row of the job may be sent for a while. The message says why; no attempt counts."""
+
+    def __init__(self, reason: str, wait_s: float) -> None:
+        super().__init__(reason)
+        self.wait_s = wait_s

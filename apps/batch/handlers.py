@@ -9,6 +9,7 @@ from django.utils.module_loading import import_string
 
 from apps.core.schemas.json_types import JsonObject, JsonValue
 from apps.llm.events import Usage
+from apps.llm.permits import Lane
 from apps.llm.resume import ResumableCompletion
 from apps.llm.thinking import NOT_REPORTED, ThinkingSupport
 
@@ -142,12 +143,22 @@ class LateRejection:
 
 
 RunRow = Callable[[RowInput, JobContext[Any]], Awaitable[RowOutcome]]
-"""Works on a row. May raise LLMError: by `.transient` the pump retries later or fails the row."""
+"""Works on a row. May raise LLMError: by `.transient` the pump retries later or fails the row.
+May raise RowPostponed."""
 
 PostProcess = Callable[[], Awaitable[list[LateRejection] | None]]
 """Compares the rows accepted since its last call and returns those to reject; None if there were
 none. The pump calls it again until then, beside the rows and without a slot of their server. A job
 is done only afterwards. May raise PostProcessingBlocked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """How the Generate page lists jobs that are none of its own."""
+
+    heading: str
+    page: str
+    """Name of the URL of a job's page, which takes the key of its batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +180,10 @@ class Handler:
     shared_request: Callable[[Any, str, ThinkingSupport], "ChatRequest | None"] | str | None = None
     """Maps spec, model and thinking support to a request that begins as those of all rows do: its
     messages but the last are shared. None if the rows of the spec share nothing."""
+    lane: Callable[[Any], Lane] | str | None = None
+    """Maps the spec to the lane of the rows; None for the batch lane."""
+    listing: Listing | None = None
+    """None: the jobs are listed by their feature alone."""
 
     def parse(self, spec: JsonObject) -> Any:
         return _imported(self.read_spec)(spec)
@@ -179,6 +194,9 @@ class Handler:
     def max_row_tokens(self, spec: Any, thinking: ThinkingSupport) -> int:
         """Return the max tokens of a row's request; 0 if the feature cannot tell."""
         return 0 if self.row_tokens is None else int(_imported(self.row_tokens)(spec, thinking))
+
+    def row_lane(self, spec: Any) -> Lane:
+        return Lane.BATCH if self.lane is None else cast(Lane, _imported(self.lane)(spec))
 
     def request_to_share(
         self, spec: Any, model: str, thinking: ThinkingSupport
@@ -203,6 +221,11 @@ def register_handler(name: str, handler: Handler) -> None:
 
 def find_handler(name: str) -> Handler | None:
     return _handlers.get(name)
+
+
+def listings() -> dict[str, Listing]:
+    """Return the listings of handlers that have one, by their names."""
+    return {name: found.listing for name, found in _handlers.items() if found.listing}
 
 
 def _imported(function: Callable[..., Any] | str) -> Callable[..., Any]:

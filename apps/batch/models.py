@@ -12,6 +12,9 @@ from apps.core.models import Owned, OwnedQuerySet
 from apps.core.schemas.json_types import JsonValue
 from apps.servers.models import Server
 
+SLOWED_DOWN = "Slowed down: "
+"""Begins the reason of a batch whose server takes fewer requests than it has slots."""
+
 
 class BatchStatus(models.TextChoices):
     QUEUED = "queued"

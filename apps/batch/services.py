@@ -5,7 +5,13 @@ The functions live in `jobs/`, by what they are about. Nothing here needs the Op
 
 from apps.batch.jobs.dispatch import servers_to_wake, wake_pump
 from apps.batch.jobs.extend import add_rows, continue_refill, retry_failed_rows
-from apps.batch.jobs.job_servers import JobServer, servers_of
+from apps.batch.jobs.job_queries import (
+    batches_of,
+    count_active_rows,
+    owned_batches,
+    stalled_batches,
+)
+from apps.batch.jobs.job_servers import JobServer, server_of, servers_of
 from apps.batch.jobs.lifecycle import (
     BatchOptions,
     cancel_batch,
@@ -53,16 +59,19 @@ __all__ = [
     "accept_row",
     "accepted_rows_since",
     "add_rows",
+    "batches_of",
     "cancel_batch",
     "change_batch",
     "compute_progress",
     "continue_refill",
+    "count_active_rows",
     "count_rows_by_status",
     "create_batch",
     "delete_batch",
     "edit_row",
     "has_accepted_row",
     "mark_reviewed",
+    "owned_batches",
     "pause_batch",
     "reject_near_duplicates",
     "reject_row",
@@ -73,9 +82,11 @@ __all__ = [
     "resume_batch",
     "retry_failed_rows",
     "rows_of",
+    "server_of",
     "servers_of",
     "servers_to_wake",
     "set_review_state",
+    "stalled_batches",
     "store_minhashes",
     "throughput_of",
     "update_spec",

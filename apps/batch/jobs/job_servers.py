@@ -153,3 +153,8 @@ def servers_wait_reason(batch: Batch) -> str:
 def _by_server(rows: QuerySet[Item]) -> dict[int, int]:
     counted = rows.values_list("server").annotate(rows=Count("pk")).order_by()
     return {server: count for server, count in counted if server is not None}
+
+
+def server_of(batch_id: int) -> Server | None:
+    """Return a job's own server; None if it was removed."""
+    return Batch.objects.select_related("server").get(pk=batch_id).server

@@ -13,6 +13,7 @@ from apps.batch.handlers import Handler, JobContext, PostProcess, RunRow
 from apps.batch.models import Batch, BatchServer
 from apps.batch.store.row_events import PendingRow
 from apps.llm.client import ChatRequest
+from apps.llm.permits import Lane
 from apps.llm.resume import ResumableCompletion
 from apps.servers.models import Server
 from apps.servers.services import choose_target
@@ -36,6 +37,7 @@ class ActiveJob:
     """Rows in total."""
     spec_hash: str = ""
     """Hash of the stored spec that `context` was built from."""
+    lane: Lane = Lane.BATCH
 
     ready: deque[PendingRow] = field(default_factory=deque)
     exhausted: bool = False
@@ -69,8 +71,10 @@ class ActiveJob:
     """True on a fallback while the job's own server answers."""
     left_out_until: float = 0.0
     """Until then the server does nothing for the job, which it cannot do."""
-    model_wait_until: float = 0.0
-    """Until then another model is in use on a server that loads few at once."""
+    wait_until: float = 0.0
+    """Until then no row starts."""
+    waits_for: str = ""
+    """What it waits for until then, as a sentence."""
 
     shared_request: ChatRequest | None = None
     """Begins as the requests of all rows do; None once its slots were warmed, or if nothing is."""
@@ -117,6 +121,10 @@ class ActiveJob:
         now = time.monotonic()
         seconds, self.active_since = now - self.active_since, now
         return seconds
+
+    def wait(self, seconds: float, reason: str) -> None:
+        """Start no row for a while; rows in flight continue."""
+        self.wait_until, self.waits_for = time.monotonic() + seconds, reason
 
     def stop_post_processing(self) -> None:
         if self.post_processing is not None:
@@ -229,6 +237,7 @@ def build_job(
         post_process=post_process,
         needs_post_processing=post_process is not None,
     )
+    job.lane = handler.row_lane(spec)
     job.shared_request = handler.request_to_share(spec, chosen.model, thinking)
     job.update_limits(batch, server.pk, servers)
     return job

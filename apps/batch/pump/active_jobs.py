@@ -52,7 +52,12 @@ class ActiveJobs:
 
     @property
     def with_rows(self) -> list[ActiveJob]:
-        return [job for job in self if job.ready and not job.is_full and job.may_start]
+        now = time.monotonic()
+        return [
+            job
+            for job in self
+            if job.ready and not job.is_full and job.may_start and job.wait_until <= now
+        ]
 
     def startable(self, server: Server | None, model: str, *, in_flight: bool) -> list[ActiveJob]:
         """Return the jobs whose rows may start now.
@@ -67,8 +72,6 @@ class ActiveJobs:
         ready = self.with_rows
         if server is None or not server.swaps:
             return ready
-        now = time.monotonic()
-        ready = [job for job in ready if job.model_wait_until <= now]
         same = [job for job in ready if job.model == model]
         if same or in_flight:
             return same

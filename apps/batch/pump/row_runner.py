@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -11,6 +10,7 @@ from typing import cast
 from django.db import OperationalError
 from redis.exceptions import RedisError
 
+from apps.batch.errors import RowPostponed
 from apps.batch.handlers import RowInput
 from apps.batch.models import BatchStatus
 from apps.batch.pump import retry
@@ -18,7 +18,7 @@ from apps.batch.pump.active_job import ActiveJob
 from apps.batch.pump.state import PumpState
 from apps.batch.store.row_events import Finished, PendingRow, Returned, RowEvent, Started
 from apps.llm import errors
-from apps.llm.permits import Lane, ModelInUse, SlotTaken
+from apps.llm.permits import ModelInUse, SlotTaken
 from apps.llm.resume import ResumableCompletion
 from apps.servers.models import Server, State
 from apps.servers.services import hold_slot, refresh_server
@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 # The jobs of a model wait this long before they ask again whether another model is in use.
 OTHER_MODEL_SECONDS = 2.0
 STOPPED = "The worker was stopped while this row was running. The row starts again."
+# A postponed job asks again after this long: what holds it back may be changed meanwhile.
+MAX_POSTPONED_SECONDS = 60.0
 # After this many permanent failures in succession the job is at fault, not its rows.
 MAX_CONSECUTIVE_FAILURES = 20
 
@@ -41,7 +43,10 @@ class RowRunner:
         try:
             return await self._send(job, row)
         except ModelInUse as error:
-            await self._wait_for_model(job, error.model)
+            self._wait_for_model(job, error.model)
+            return Returned(row)
+        except RowPostponed as error:
+            job.wait(min(error.wait_s, MAX_POSTPONED_SECONDS), str(error))
             return Returned(row)
         except errors.LLMError as error:
             return await self._classify_safely(job, row, error)
@@ -63,7 +68,7 @@ class RowRunner:
         try:
             async with hold_slot(
                 server,
-                lane=Lane.BATCH,
+                lane=job.lane,
                 model=job.model,
                 tokens=job.row_tokens,
                 label=job.name,
@@ -151,13 +156,11 @@ class RowRunner:
         server = await refresh_server(self._state.server, max_age=timedelta(0))
         return server.state == State.UNREACHABLE
 
-    async def _wait_for_model(self, job: ActiveJob, in_use: str) -> None:
+    def _wait_for_model(self, job: ActiveJob, in_use: str) -> None:
         """Let the jobs of this model wait with a reason; those of the model in use continue."""
         reason = f"Waiting: {in_use} is in use, and the server would have to unload it."
-        same = self._state.jobs_of_model(job.model)
-        for other in same:
-            other.model_wait_until = time.monotonic() + OTHER_MODEL_SECONDS
-        await self._state.wait_reasons.set_reason(reason, same)
+        for other in self._state.jobs_of_model(job.model):
+            other.wait(OTHER_MODEL_SECONDS, reason)
 
 
 def event_of(task: "asyncio.Task[RowEvent]", row: PendingRow, *, stopping: bool) -> RowEvent:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from redis.exceptions import RedisError
 
+from apps.batch.models import SLOWED_DOWN
 from apps.batch.pump.active_job import ActiveJob
 from apps.batch.pump.active_jobs import ActiveJobs
 from apps.batch.store import job_writes
@@ -39,9 +40,11 @@ class WaitReasons:
         """Set the reasons of waiting jobs and clear those of the others."""
         now = time.monotonic()
         for job in list(self._jobs):
-            if job.model_wait_until > now or job.post_processing_blocked:
+            if job.post_processing_blocked:
                 continue  # shows another reason already
-            if job.refused_until > now:
+            if job.wait_until > now:
+                await self.set_reason(job.waits_for, [job])
+            elif job.refused_until > now:
                 await self.set_reason(await self._refusal(server, job), [job])
             elif _is_waiting(job, now):
                 await self.set_reason(await self._slot_reason(server, job), [job])
@@ -67,7 +70,7 @@ class WaitReasons:
         except (RedisError, OSError):
             limit = None
         width = "" if limit is None else f" Max {limit} at once for now."
-        return f"Slowed down: {job.refusal}{width}"
+        return f"{SLOWED_DOWN}{job.refusal}{width}"
 
     async def _slot_reason(self, server: Server, job: ActiveJob) -> str:
         if not job.running and any(other.slots_held for other in self._jobs if other is not job):

@@ -1,21 +1,45 @@
 """Why a job has no slot, as its page shows it."""
 
+import asyncio
 import time
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 
-from apps.batch.models import Batch
+from apps.batch.errors import RowPostponed
+from apps.batch.handlers import (
+    Handler,
+    JobContext,
+    RowInput,
+    RowOutcome,
+    Verdict,
+    register_handler,
+)
+from apps.batch.models import Batch, Item, ItemStatus
 from apps.batch.pump.active_job import ActiveJob
 from apps.batch.pump.active_jobs import ActiveJobs
 from apps.batch.pump.wait_reason import MIN_WAIT_SECONDS, SLOT, TURN, WaitReasons
+from apps.batch.services import pause_batch
 from apps.batch.store.leases import Lease
 from apps.llm import errors
 from apps.servers.models import Server
 from apps.servers.services import refresh_server
-from tests.batch.conftest import MakeBatch
+from tests.batch.conftest import MakeBatch, run_until_done, until_stored
 
 pytestmark = pytest.mark.django_db(transaction=True)
+LIMIT = "The key may send 60 requests a minute."
+POSTPONED: list[int] = []
+
+
+async def postpone_once(row: RowInput, context: JobContext[Any]) -> RowOutcome:
+    if not POSTPONED:
+        POSTPONED.append(row.index)
+        raise RowPostponed(LIMIT, context.spec["wait_s"])
+    return RowOutcome(Verdict.ACCEPTED, raw="Done")
+
+
+register_handler("tests.postpone_once", Handler(postpone_once))
 
 
 async def active(make_batch: MakeBatch, server: Server, lease: Lease, jobs: int) -> ActiveJobs:
@@ -72,15 +96,50 @@ async def test_refresh_names_the_refusal_of_the_server(
     assert await shown(job) == ""
 
 
-@pytest.mark.parametrize("blocked", [True, False], ids=["post-processing", "another model"])
-async def test_refresh_keeps_a_reason_set_elsewhere(
-    make_batch: MakeBatch, server: Server, lease: Lease, blocked: bool
+async def test_refresh_keeps_the_reason_of_post_processing(
+    make_batch: MakeBatch, server: Server, lease: Lease
 ) -> None:
     jobs = await active(make_batch, server, lease, 1)
     [job] = jobs
     reasons = WaitReasons(lease, jobs)
     await reasons.set_reason("Waiting: something else.", [job])
-    job.post_processing_blocked = blocked
-    job.model_wait_until = 0.0 if blocked else time.monotonic() + 600
+    job.post_processing_blocked = True
     await reasons.refresh(server)
     assert await shown(job) == "Waiting: something else."
+
+
+async def test_refresh_names_what_a_job_waits_for(
+    make_batch: MakeBatch, server: Server, lease: Lease
+) -> None:
+    jobs = await active(make_batch, server, lease, 1)
+    [job] = jobs
+    job.wait(600, "Waiting: another model is in use.")
+    assert not jobs.with_rows
+    await WaitReasons(lease, jobs).refresh(server)
+    assert await shown(job) == "Waiting: another model is in use."
+
+
+async def test_a_postponed_job_waits_as_a_whole_and_says_why(
+    make_batch: MakeBatch, server: Server
+) -> None:
+    POSTPONED.clear()
+    batch = await sync_to_async(make_batch)(20, handler="tests.postpone_once", wait_s=600)
+    pumping = asyncio.create_task(run_until_done(server))
+    await until_stored(lambda: Batch.objects.get(pk=batch.pk).reason == LIMIT)
+    finished = batch.items.exclude(finished=None)
+    await until_stored(lambda: not batch.items.filter(status=ItemStatus.RUNNING).exists())
+    assert await finished.acount() < 20
+    await sync_to_async(pause_batch)(batch)
+    assert await pumping is False
+    assert await finished.acount() < 20
+
+
+async def test_a_postponed_row_is_sent_later_and_has_lost_no_attempt(
+    make_batch: MakeBatch, server: Server
+) -> None:
+    POSTPONED.clear()
+    batch = await sync_to_async(make_batch)(3, handler="tests.postpone_once", wait_s=0.01)
+    await run_until_done(server)
+    rows = Item.objects.filter(batch=batch)
+    assert [(row.status, row.attempts) async for row in rows] == [("accepted", 1)] * 3
+    assert (await Batch.objects.aget(pk=batch.pk)).reason == ""
