@@ -1,0 +1,184 @@
+"""One request of a batch file, as a row of a job: sent within the limits of its key."""
+
+import json
+import logging
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from apps.batch.errors import RowPostponed
+from apps.batch.handlers import JobContext, RowInput, RowOutcome, Verdict
+from apps.batch.services import server_of
+from apps.core.http.openai_errors import openai_error
+from apps.core.models import ApiKey
+from apps.core.schemas.json_types import JsonObject
+from apps.gateway.errors import GatewayError, from_model_server
+from apps.gateway.limits.admission import admitted
+from apps.gateway.limits.answers import allowed_targets, bounded
+from apps.gateway.program_request import LANES, ProgramRequest, read_request
+from apps.gateway.relay import collect
+from apps.gateway.routes import upstream_url
+from apps.gateway.usage import counters
+from apps.gateway.usage.record import RequestRecord
+from apps.gateway.usage.reported import HEAD_BYTES, TAIL_BYTES, usage_in
+from apps.llm import errors
+from apps.llm.client import refused_answer
+from apps.llm.events import Usage
+from apps.llm.permits import Lane
+from apps.llm.thinking import ThinkingSupport
+from apps.runtime.async_db import in_db
+from apps.servers.services import Target
+
+HANDLER = "gateway.batch"
+POSTPONED_SECONDS = 5.0
+EXPIRED = "batch_expired"
+EXPIRED_TEXT = "The request was not sent before the batch expired."
+# The server read the request and refuses it: the same request would be refused again.
+REFUSED = (
+    errors.BadRequest,
+    errors.PromptTooLong,
+    errors.InputTooLarge,
+    errors.RequestTooLarge,
+    errors.NotSupported,
+)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSpec:
+    """What all requests of a batch share."""
+
+    key_id: int
+    endpoint: str
+    max_tokens: int
+    expires_at: float
+    """Unix time."""
+    lane: str = "batch"
+    """A name of LANES, “batch” or “idle”."""
+
+    def as_dict(self) -> JsonObject:
+        return asdict(self)
+
+
+def read_spec(stored: dict[str, Any]) -> BatchSpec:
+    return BatchSpec(**stored)
+
+
+def row_tokens(spec: BatchSpec, thinking: ThinkingSupport) -> int:
+    return spec.max_tokens
+
+
+def row_lane(spec: BatchSpec) -> Lane:
+    return LANES[spec.lane]
+
+
+async def run_row(row: RowInput, context: JobContext[BatchSpec]) -> RowOutcome:
+    """Send a request.
+
+    Raises:
+        RowPostponed: a limit of its key is reached.
+        LLMError: the server did not answer; the request may be sent again.
+    """
+    spec = context.spec
+    if time.time() >= spec.expires_at:
+        return _not_sent(EXPIRED, EXPIRED_TEXT)
+    key = await in_db(_find_key, spec.key_id)
+    if key is None:
+        return _not_sent("invalid_api_key", "The API key of the batch was revoked or has expired.")
+    assert isinstance(row.input, dict)
+    assert isinstance(row.input["body"], dict)
+    body = json.dumps({**row.input["body"], "model": context.model}).encode()
+    record = RequestRecord(key)
+    try:
+        async with admitted(key, lambda: _charge(record, len(body))):
+            await in_db(_check_model, key, context)
+            request = bounded(read_request(spec.endpoint, (), body, key.lane), key)
+            outcome = await _send(request, context, record)
+    except GatewayError as error:
+        if error.status == 429:
+            raise RowPostponed(str(error), error.retry_after or POSTPONED_SECONDS) from error
+        record.status, record.has_ended = error.status, True
+        outcome = _refused(error.status, openai_error(error.status, error.code, str(error)))
+    await _count(record, key)
+    return outcome
+
+
+def _charge(record: RequestRecord, body_bytes: int) -> int:
+    """Return the tokens that count for limits: none of a request that is sent again."""
+    return record.charge(body_bytes) if record.has_ended else 0
+
+
+def _find_key(key_id: int) -> ApiKey | None:
+    working = ApiKey.objects.working().select_related("user", "user__program_limits")
+    return working.filter(pk=key_id, user__is_active=True).first()
+
+
+def _check_model(key: ApiKey, context: JobContext[BatchSpec]) -> None:
+    """Check that the key may still use the model of its batch.
+
+    Raises:
+        GatewayError: it may not.
+    """
+    server = server_of(context.batch_id)
+    if server is not None:
+        allowed_targets([Target(server, context.model)], key)
+
+
+async def _send(
+    request: ProgramRequest, context: JobContext[BatchSpec], record: RequestRecord
+) -> RowOutcome:
+    endpoint = context.client.endpoint
+    url = upstream_url(request.path, endpoint.root, endpoint.base_url)
+    record.start(context.model)
+    try:
+        raw = await context.client.open_raw(url, request.body, {}, whole=True)
+        try:
+            pieces = await collect(await raw.read(), raw)
+        finally:
+            await raw.aclose()
+    except REFUSED as error:
+        return _refused_by_server(error, record)
+    answer = b"".join(pieces)
+    record.status, record.has_ended = raw.status, True
+    record.add(answer)
+    return _accepted(raw.status, answer)
+
+
+def _accepted(status: int, answer: bytes) -> RowOutcome:
+    text = answer.decode(errors="replace")
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        raise errors.ServerFailed("The model server's answer is not JSON.") from None
+    usage = usage_in(answer[-TAIL_BYTES:], answer[:HEAD_BYTES]) or Usage(0, 0, 0)
+    return RowOutcome(Verdict.ACCEPTED, output={"status_code": status}, raw=text, usage=usage)
+
+
+def _refused_by_server(error: errors.LLMError, record: RequestRecord) -> RowOutcome:
+    refused, ours = refused_answer(error), from_model_server(error)
+    record.status, record.has_ended = refused.status if refused else ours.status, True
+    try:
+        body = json.loads(refused.body) if refused else None
+    except (ValueError, RecursionError):
+        body = None
+    return _refused(record.status, body or openai_error(ours.status, ours.code, str(ours)))
+
+
+def _refused(status: int, body: JsonObject) -> RowOutcome:
+    output: JsonObject = {"status_code": status}
+    detail = json.dumps(body)
+    return RowOutcome(Verdict.REJECTED, output, raw=detail, code="refused", reason=detail[:500])
+
+
+def _not_sent(code: str, reason: str) -> RowOutcome:
+    return RowOutcome(Verdict.REJECTED, code=code, reason=reason)
+
+
+async def _count(record: RequestRecord, key: ApiKey) -> None:
+    try:
+        await counters.count(record, key)
+    except RedisError as error:
+        logger.warning("A request is not in the usage, Redis does not answer: %s", error)
