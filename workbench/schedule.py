@@ -12,5 +12,19 @@ BEAT_SCHEDULE: dict[str, dict[str, object]] = {
         "schedule": 30.0,
         "options": {"expires": 25.0},  # a worker that was busy takes one sample, not all it missed
     },
+    "store-usage": {
+        "task": "apps.gateway.tasks.store_usage",
+        "schedule": 30.0,
+        "options": {"expires": 25.0},
+    },
+    "remove-expired-files": {
+        "task": "apps.gateway.tasks.remove_expired_files",
+        "schedule": 3600.0,
+    },
+    "finish-batches": {
+        "task": "apps.gateway.tasks.finish_batches",
+        "schedule": 10.0,
+        "options": {"expires": 9.0},
+    },
     "sweep-vectors": {"task": "apps.embeddings.tasks.sweep_vectors", "schedule": 3600.0},
 }

@@ -72,6 +72,7 @@ INSTALLED_APPS = [
     "apps.chat",
     "apps.classifiers",
     "apps.generation",
+    "apps.gateway",
     "apps.embedded",
 ]
 
@@ -271,11 +272,19 @@ LIMITS = env.figures(
         "attachments": 100,
         "keys": 50,
         "shares": 500,
+        "files": 1000,
+        "batches": 100,
     },
 )
 
 # All files that one person has attached to questions, together.
 ATTACHMENTS_MB = env.integer("WORKBENCH_ATTACHMENTS_MB", default=5000)
+# All files that programs of one person have uploaded to /v1/files, together.
+PROGRAM_FILES_MB = env.integer("WORKBENCH_PROGRAM_FILES_MB", default=5000)
+
+# What a million tokens cost, for the page “Usage”; and in which currency.
+TOKEN_PRICES = env.prices("WORKBENCH_TOKEN_PRICES", ("in", "cached", "out"))
+CURRENCY = env.text("WORKBENCH_CURRENCY", "EUR")
 
 # --- Files -------------------------------------------------------------------
 
@@ -286,6 +295,7 @@ SERVESTATIC_USE_FINDERS = True  # a fresh clone needs no collectstatic
 SERVESTATIC_ADD_HEADERS_FUNCTION = add_static_headers
 UPLOADS_DIR = DATA_DIR / "uploads"
 CLASSIFIERS_DIR = DATA_DIR / "classifiers"
+PROGRAM_FILES_DIR = DATA_DIR / "program-files"
 # 500 MB: a million short texts. Larger files belong in several datasets.
 UPLOAD_LIMIT_BYTES = env.integer("WORKBENCH_UPLOAD_LIMIT_MB", 500) * 1024 * 1024
 # Where files come in. Elsewhere a request is a form or JSON, DATA_UPLOAD_MAX_MEMORY_SIZE large.
@@ -303,6 +313,8 @@ UPLOAD_ROUTES = frozenset(
         "api/v1/classifiers/<int:pk>/predict-file",
         "api/v1/conversations/import",
         "api/v1/datasets",
+        "api/v1/projects/<int:pk>/documents",
+        "v1/files",
     }
 )
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024

@@ -1,11 +1,14 @@
 from django.urls import include, path
 
 from workbench.api import api
+from workbench.openai_api import api as openai_api
 
 urlpatterns = [
     path("api/v1/", api.urls),  # first: programs ask most often
+    path("v1/", openai_api.urls),
     path("", include("apps.core.urls")),
     path("chat/", include("apps.chat.urls")),
+    path("settings/presets/", include("apps.chat.settings_urls")),
     path("datasets/", include("apps.datasets.urls")),
     path("classify/", include("apps.classifiers.urls")),
     path("generate/", include("apps.generation.urls")),

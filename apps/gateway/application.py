@@ -9,14 +9,22 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from apps.core import quotas
+from redis.exceptions import RedisError
+
+from apps.core.label_models.registry import list_models
 from apps.core.models import ApiKey, KeyScope
+from apps.gateway.answer import Answer, refuse
 from apps.gateway.errors import GatewayError
-from apps.gateway.model_list import model_list
+from apps.gateway.limits.admission import admitted
+from apps.gateway.limits.answers import bounded
+from apps.gateway.model_list import model_entry, model_list
+from apps.gateway.own_models.answer import answer_with_label
 from apps.gateway.program_request import read_request
-from apps.gateway.relay import Answer, refuse, relay
+from apps.gateway.relay import relay
 from apps.gateway.routes import MODELS, ROUTES, Dialect
-from apps.gateway.targets import read_servers, refreshed
+from apps.gateway.targets import known_servers, read_servers, refreshed
+from apps.gateway.usage import counters
+from apps.gateway.usage.record import RequestRecord
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 
@@ -28,12 +36,16 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 BEARER = "bearer "
 # Larger bodies are parsed in a thread: a megabyte takes some milliseconds.
 LARGE_BODY = 256 * 1024
+DJANGO_PATHS = ("/v1/files", "/v1/batches")
 
 logger = logging.getLogger(__name__)
 
 
 class Gateway:
-    """Wraps an ASGI application; answers `ROUTES` and the list of models itself."""
+    """Wraps an ASGI application; answers `ROUTES` and the list of models itself.
+
+    Files and batches are objects of the database: their routes are Django's.
+    """
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -56,11 +68,23 @@ class Gateway:
             leaving.cancel()
             work.cancel()
             await asyncio.wait({leaving, work})
+            await _count(answer.record)
         if not work.cancelled():
             work.result()
 
 
+async def _count(record: RequestRecord) -> None:
+    if record.key is None:
+        return
+    try:
+        await counters.count(record, record.key)
+    except RedisError as error:
+        logger.warning("A request is not in the usage, Redis does not answer: %s", error)
+
+
 def _is_ours(path: str) -> bool:
+    if path.startswith(DJANGO_PATHS):
+        return False
     return path in ROUTES or path.startswith("/v1/")
 
 
@@ -88,26 +112,26 @@ async def _answer(scope: Scope, body: bytes, answer: Answer) -> None:
         await _handle(scope, body, answer)
     except GatewayError as error:
         await refuse(answer, error, dialect)
-    except quotas.LimitReached as error:
-        too_many = GatewayError(429, "too_many", str(error), retry_after=error.retry_after)
-        await refuse(answer, too_many, dialect)
+    except RedisError:
+        detail = "The workbench's Redis does not answer. Try again in a moment."
+        await refuse(answer, GatewayError(503, "no_redis", detail, retry_after=2), dialect)
     except Exception:
         logger.exception("%s failed", scope["path"])
+        answer.record.has_failed = True
         if answer.has_begun:
             raise
-        detail = "Something broke on our side. The log of the workbench says what happened."
+        detail = "Something went wrong. Details are in the log of Workbench."
         await refuse(answer, GatewayError(500, "internal_error", detail), dialect)
 
 
 async def _handle(scope: Scope, body: bytes, answer: Answer) -> None:
-    key, servers = await in_db(_look_up, _token(scope["headers"]))
+    key, servers = await _look_up(_token(scope["headers"]))
     if key is None:
         detail = "Send a valid key of the workbench as `Authorization: Bearer wb_...`."
         raise GatewayError(401, "invalid_api_key", detail)
     path, method = scope["path"], scope["method"]
-    if path == MODELS and method in {"GET", "HEAD"}:
-        await answer.begin(200, [(b"content-type", b"application/json")])
-        await answer.end(model_list(await refreshed(servers)))
+    if (path + "/").startswith(f"{MODELS}/") and method in {"GET", "HEAD"}:
+        await _send_models(path.removeprefix(MODELS)[1:], key, servers, answer)
         return
     if path not in ROUTES:
         known = ", ".join([MODELS, *ROUTES])
@@ -117,14 +141,32 @@ async def _handle(scope: Scope, body: bytes, answer: Answer) -> None:
     if key.scope == KeyScope.READ:
         detail = f"The API key “{key.name}” is read only. Create a key with full access."
         raise GatewayError(403, "read_only_key", detail)
+    answer.record.key, answer.record.needs_slot = key, ROUTES[path].needs_slot
     read = asyncio.to_thread if len(body) > LARGE_BODY else _at_once
-    with quotas.hold(key.user_id, "programs"):
+    async with admitted(key, lambda: answer.record.charge(len(body))):
         request = await read(read_request, path, scope["headers"], body, key.lane)
-        await relay(request, key, servers, answer)
+        request = bounded(request, key)
+        if not await answer_with_label(request, key, servers, answer):
+            await relay(request, key, servers, answer)
 
 
-def _look_up(token: str) -> tuple[ApiKey | None, list[Server]]:
-    """Return the key and the servers, in one go: each question to a thread costs a millisecond."""
+async def _send_models(name: str, key: ApiKey, servers: list[Server], answer: Answer) -> None:
+    """Send the list of models, or what is known of one."""
+    own, fresh = await in_db(list_models, key.user_id), await refreshed(servers)
+    said = model_entry(name, fresh, own, key) if name else model_list(fresh, own, key)
+    await answer.begin(200, [(b"content-type", b"application/json")])
+    await answer.end(said)
+
+
+async def _look_up(token: str) -> tuple[ApiKey | None, list[Server]]:
+    """Return the key and the servers: as a moment ago, for a question to a thread costs 1 ms."""
+    key, servers = ApiKey.find_known(token), known_servers()
+    if key is not None and servers is not None:
+        return key, servers
+    return await in_db(_read, token)
+
+
+def _read(token: str) -> tuple[ApiKey | None, list[Server]]:
     key = ApiKey.find(token)
     return key, read_servers() if key else []
 

@@ -2,9 +2,10 @@
 
 import json
 import math
-from typing import Any
 
 from apps.core.errors import DomainError
+from apps.core.http.anthropic_errors import anthropic_error
+from apps.core.http.openai_errors import openai_error
 from apps.gateway.routes import Dialect
 from apps.llm import errors
 
@@ -21,15 +22,6 @@ STATUS: dict[type[errors.LLMError], int] = {
     errors.BadRequest: 400,
 }
 RETRY_SECONDS = 5
-_ANTHROPIC_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    503: "overloaded_error",
-}
 
 
 class GatewayError(DomainError):
@@ -53,15 +45,17 @@ def from_model_server(error: errors.LLMError) -> GatewayError:
 
 def error_body(error: GatewayError, dialect: Dialect) -> bytes:
     """Return the JSON of an error."""
-    body: dict[str, Any]
     if dialect is Dialect.ANTHROPIC:
-        kind = _ANTHROPIC_TYPES.get(error.status, "api_error")
-        body = {"type": "error", "error": {"type": kind, "message": str(error)}}
+        body = anthropic_error(error.status, str(error))
     else:
-        kind = "invalid_request_error" if error.status < 500 else "server_error"
-        said = {"message": str(error), "type": kind, "param": None, "code": error.code}
-        body = {"error": said}
-    return json.dumps(body, ensure_ascii=False).encode()
+        body = openai_error(error.status, error.code, str(error))
+    return json.dumps(body, ensure_ascii=False).encode(errors="replace")
+
+
+def error_event(error: GatewayError, dialect: Dialect) -> bytes:
+    """Return an error as the last event of a stream; Anthropic's clients know it by its name."""
+    name = b"event: error\n" if dialect is Dialect.ANTHROPIC else b""
+    return name + b"data: " + error_body(error, dialect) + b"\n\n"
 
 
 def error_headers(error: GatewayError) -> list[tuple[bytes, bytes]]:

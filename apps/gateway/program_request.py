@@ -1,5 +1,6 @@
 """One request of another program: what the gateway has to know of it. Pure."""
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -13,10 +14,14 @@ from apps.llm.token_bound import max_tokens_of
 
 LANE_HEADER = "x-workbench-lane"
 # The most urgent first.
-LANES = {"person": Lane.INTERACTIVE, "batch": Lane.BATCH, "idle": Lane.IDLE}
+LANES = {"person": Lane.INTERACTIVE, "agent": Lane.AGENT, "batch": Lane.BATCH, "idle": Lane.IDLE}
 # Answers without a limit of their own are counted as this many tokens.
 USUAL_TOKENS = 1024
-_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict")
+# An image or a recording in a body: its base64 is no text.
+_MEDIA = re.compile(rb'(?:;base64,|"data"\s{0,9}:\s{0,9}")[\w+/=\\-]{256,}')
+# About what a large image comes to; models that read images in tiles count more.
+MEDIA_TOKENS = 1500
+LIMIT_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict")
 _PROGRAM = re.compile(r"[\w .+-]{1,40}")
 _AFFINITY_CHARACTERS = 2000
 # A prompt without messages grows at its end: this much of it stays.
@@ -59,9 +64,10 @@ class ProgramRequest:
     @property
     def token_bound(self) -> int:
         """The most tokens that prompt and answer may come to, about."""
-        named = (self.fields.get(name) for name in _LIMITS)
+        named = (self.fields.get(name) for name in LIMIT_FIELDS)
         limit = next((n for n in named if isinstance(n, int) and n > 0), USUAL_TOKENS)
-        return max_tokens_of(self.body.decode("utf-8", "replace")) + limit
+        text, media = _MEDIA.subn(b"", self.body)
+        return max_tokens_of(text.decode("utf-8", "replace")) + media * MEDIA_TOKENS + limit
 
     @property
     def beginning(self) -> str:
@@ -72,6 +78,19 @@ class ProgramRequest:
             until = roles.index("user") + 1 if "user" in roles else 1
             return json.dumps(first[:until])[:_AFFINITY_CHARACTERS]
         return str(first or self.fields.get("prompt", ""))[:_PROMPT_CHARACTERS]
+
+    @property
+    def prefix(self) -> str:
+        """Return a name of what prompts share: instructions, else their first characters."""
+        messages = self.fields.get("messages")
+        shared = self.fields.get("system") or self.fields.get("instructions")
+        if not shared and isinstance(messages, list) and len(messages) > 1:
+            shared = messages[0]
+        text = json.dumps(shared)[:_AFFINITY_CHARACTERS] if shared else self.beginning
+        if not text:
+            return ""
+        text = text if shared else text[:_PROMPT_CHARACTERS]
+        return hashlib.blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
 
     def body_for(self, model: str) -> bytes:
         """Return the body as it came; anew only where its server calls the model otherwise."""

@@ -17,6 +17,8 @@ class Program:
     """Where the text goes."""
     text: Callable[[str, str], str]
     """Takes the origin of the workbench and the name of a model."""
+    tried: str = ""
+    """The version that worked with these settings, and when that was tried. "": it was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,27 @@ model = ChatOpenAI(
 print(model.invoke("Hello").content)"""
 
 
+def _instructor(origin: str, model: str) -> str:
+    return f"""import instructor
+from openai import OpenAI
+from pydantic import BaseModel
+
+class City(BaseModel):
+    name: str
+    country: str
+
+client = instructor.from_openai(
+    OpenAI(base_url="{origin}/v1", api_key="{KEY}"),
+    mode=instructor.Mode.JSON_SCHEMA,
+)
+city = client.chat.completions.create(
+    model={json.dumps(model)},
+    response_model=City,
+    messages=[{{"role": "user", "content": "Paris is in France."}}],
+)
+print(city)"""
+
+
 def _aider(origin: str, model: str) -> str:
     return f"""export OPENAI_API_BASE={shlex.quote(f"{origin}/v1")}
 export OPENAI_API_KEY={KEY}
@@ -100,6 +123,32 @@ export OPENAI_API_KEY={KEY}
 open-webui serve"""
 
 
+def _librechat(origin: str, model: str) -> str:
+    return f"""endpoints:
+  custom:
+    - name: Workbench
+      baseURL: {origin}/v1
+      apiKey: {KEY}
+      models:
+        default: [{json.dumps(model)}]
+        fetch: true
+      titleConvo: true
+      titleModel: current_model"""
+
+
+def _cline(origin: str, model: str) -> str:
+    return f"""API Provider: OpenAI Compatible
+Base URL: {origin}/v1
+API Key: {KEY}
+Model ID: {model}"""
+
+
+def _n8n(origin: str, model: str) -> str:
+    return f"""API Key: {KEY}
+Base URL: {origin}/v1
+Model, By ID: {model}"""
+
+
 def _curl(origin: str, model: str) -> str:
     body = {"model": model, "messages": [{"role": "user", "content": "Hello"}]}
     return f"""curl {shlex.quote(f"{origin}/v1/chat/completions")} \\
@@ -108,12 +157,17 @@ def _curl(origin: str, model: str) -> str:
   -d {shlex.quote(json.dumps(body))}"""
 
 
+_DAY = "28 Nov 2026"
 PROGRAMS = (
-    Program("openai", "OpenAI SDK", "Python", _openai),
-    Program("anthropic", "Anthropic SDK", "Python", _anthropic),
-    Program("langchain", "LangChain", "Python", _langchain),
-    Program("aider", "aider", "Shell", _aider),
+    Program("openai", "OpenAI SDK", "Python", _openai, f"3.54.0 on {_DAY}"),
+    Program("anthropic", "Anthropic SDK", "Python", _anthropic, f"2.14.0 on {_DAY}"),
+    Program("langchain", "LangChain", "Python", _langchain, f"langchain-openai 1.4.3 on {_DAY}"),
+    Program("instructor", "Instructor", "Python", _instructor, f"1.17.0 on {_DAY}"),
+    Program("aider", "aider", "Shell", _aider, f"0.86.2 on {_DAY}"),
+    Program("cline", "Cline, Roo Code", "Settings, API configuration", _cline),
     Program("continue", "Continue", "~/.continue/config.yaml", _continue),
     Program("open-webui", "Open WebUI", "Shell, before its first start", _open_webui),
-    Program("curl", "curl", "Shell", _curl),
+    Program("librechat", "LibreChat", "librechat.yaml", _librechat),
+    Program("n8n", "n8n", "OpenAI credential and the node OpenAI Chat Model", _n8n),
+    Program("curl", "curl", "Shell", _curl, f"7.88.1 on {_DAY}"),
 )

@@ -2,64 +2,37 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Any
 
 from django.contrib.auth.models import User
 from redis.exceptions import RedisError
 
 from apps.core.models import ApiKey
-from apps.gateway.errors import GatewayError, error_body, error_headers, from_model_server
+from apps.gateway.answer import Answer
+from apps.gateway.errors import GatewayError, error_event, from_model_server
+from apps.gateway.limits.answers import allowed_targets
+from apps.gateway.pools.free_server import (
+    ServerIsFree,
+    patience_of,
+    slot_unless_free_elsewhere,
+)
 from apps.gateway.program_request import ProgramRequest
-from apps.gateway.routes import Dialect, upstream_url
-from apps.gateway.targets import find_targets
-from apps.gateway.usage import TAIL_BYTES, usage_in
+from apps.gateway.routes import upstream_url
+from apps.gateway.targets import Pool, find_targets
+from apps.gateway.usage.reported import TAIL_BYTES, is_only_thought, usage_in
 from apps.llm import errors
 from apps.llm.client import RawAnswer, refused_answer
-from apps.llm.permits import Lane, ModelInUse, NoSlot, Permit, SlotTaken
+from apps.llm.permits import Lane, ModelInUse, Permit, SlotTaken
 from apps.servers.models import Server
-from apps.servers.services import RetryPolicy, Target, hold_slot
+from apps.servers.services import Target, hold_slot
 
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
-# Work that nobody waits for asks this often whether there is a slot for it.
+# Work that nobody waits for asks this often whether its model may be loaded.
 ASK_AGAIN_SECONDS = 0.5
 # An answer of a lane that gives its slot back is sent when it is complete.
 MAX_KEPT_BYTES = 64 * 1024 * 1024
 EVENTS = "text/event-stream"
 # A server that refuses the workbench's own key: the program's key is not what is wrong.
 _NOT_THEIRS = frozenset({401, 403})
-_DROPPED = frozenset(
-    {
-        *("alt-svc", "connection", "content-encoding", "content-length", "date", "keep-alive"),
-        *("server", "set-cookie", "strict-transport-security", "trailer", "transfer-encoding"),
-        *("upgrade", "via"),
-    }
-)
-
-
-@dataclass
-class Answer:
-    """What goes to the program."""
-
-    send: Send
-    has_begun: bool = False
-    is_events: bool = False
-    has_ended: bool = False
-    """All of it was handed to the web server."""
-
-    async def begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-        self.has_begun = True
-        await self.send({"type": "http.response.start", "status": status, "headers": headers})
-
-    async def write(self, data: bytes) -> None:
-        await self.send({"type": "http.response.body", "body": data, "more_body": True})
-
-    async def end(self, data: bytes = b"") -> None:
-        self.has_ended = True
-        await self.send({"type": "http.response.body", "body": data})
 
 
 async def relay(
@@ -73,23 +46,23 @@ async def relay(
     Raises:
         GatewayError: there is no answer, and nothing was sent.
     """
-    targets = await find_targets(request, servers)
-    policy = RetryPolicy(targets[0].server)
+    pool = Pool(allowed_targets(await find_targets(request, servers), key))
     while True:
         try:
-            await _try(targets[0], request, key, answer)
+            await _try(pool, request, key, answer)
+            pool.record_success()
             return
-        except (SlotTaken, NoSlot, ModelInUse):
+        except SlotTaken:
+            answer.restarts += 1
+        except ServerIsFree as other:
+            pool.move_to(other.target)
+        except ModelInUse:
             await asyncio.sleep(ASK_AGAIN_SECONDS)
         except errors.LLMError as error:
             if answer.has_begun:
                 await _break_off(answer, error, request)
                 return
-            if isinstance(error, errors.Unreachable) and len(targets) > 1:
-                targets = targets[1:]
-                policy = RetryPolicy(targets[0].server)
-                continue
-            pause = policy.next_pause(error, has_begun=False)
+            pause = pool.next_pause(error)
             if pause is None:
                 await _refuse(answer, error)
                 return
@@ -99,11 +72,14 @@ async def relay(
             raise GatewayError(503, "no_redis", detail, retry_after=2) from error
 
 
-async def _try(target: Target, request: ProgramRequest, key: ApiKey, answer: Answer) -> None:
+async def _try(pool: Pool, request: ProgramRequest, key: ApiKey, answer: Answer) -> None:
+    target, patience = pool.target, patience_of(request, pool.moves)
     endpoint = target.server.endpoint
     url = upstream_url(request.path, endpoint.root, endpoint.base_url)
-    async with _slot(target, request, key) as held:
+    slot = _slot(target, request, key)
+    async with slot_unless_free_elsewhere(slot, pool.others, patience) as held:
         sent_at = time.perf_counter()
+        answer.record.start(target.model)
         raw = await target.client.open_raw(
             url, request.body_for(target.model), request.headers, whole=not request.is_streamed
         )
@@ -111,19 +87,19 @@ async def _try(target: Target, request: ProgramRequest, key: ApiKey, answer: Ans
             first = await raw.read()  # until the first byte another server may answer
             if held is not None and request.is_streamed:
                 held.first_token_ms = (time.perf_counter() - sent_at) * 1000
-            if request.lane is Lane.INTERACTIVE:
+            if not request.lane.gives_way:
                 tail = await _pass_on(first, raw, answer)
             else:
-                pieces = await _collect(first, raw)
+                pieces = await collect(first, raw)
                 tail = b"".join(pieces)[-TAIL_BYTES:]
         finally:
             await raw.aclose()
-        if held is not None and (usage := usage_in(tail)):
-            held.record_usage(usage)
-    if request.lane is Lane.INTERACTIVE:
+        if held is not None and (usage := usage_in(tail, first)):
+            held.record_usage(usage, is_only_thought=is_only_thought(tail, first))
+    if not request.lane.gives_way:
         return
     # The slot is free: nobody takes an answer back that has begun.
-    await answer.begin(raw.status, _headers(raw.headers))
+    await answer.forward(raw.status, raw.headers)
     for piece in pieces:
         await answer.write(piece)
     await answer.end()
@@ -143,6 +119,9 @@ def _slot(
         label=f"{request.program} · key {key.name}",
         person=user.pk if request.lane is Lane.INTERACTIVE else None,
         owner=user.pk,
+        share=str(key.pk),
+        prefix=request.prefix,
+        waits=True,
     )
 
 
@@ -154,7 +133,7 @@ async def _pass_on(data: bytes, raw: RawAnswer, answer: Answer) -> bytes:
     """
     tail = b""
     answer.is_events = raw.headers.get("content-type", "").startswith(EVENTS)
-    await answer.begin(raw.status, _headers(raw.headers))
+    await answer.forward(raw.status, raw.headers)
     while data:
         await answer.write(data)
         tail = (tail + data)[-TAIL_BYTES:]
@@ -163,7 +142,15 @@ async def _pass_on(data: bytes, raw: RawAnswer, answer: Answer) -> bytes:
     return tail
 
 
-async def _collect(data: bytes, raw: RawAnswer) -> list[bytes]:
+async def collect(data: bytes, raw: RawAnswer) -> list[bytes]:
+    """Return the pieces of a whole answer.
+
+    Args:
+        data: its first piece.
+
+    Raises:
+        LLMError: it does not come, or is too long.
+    """
     pieces, size = [], 0
     while data:
         size += len(data)
@@ -179,31 +166,12 @@ async def _refuse(answer: Answer, error: errors.LLMError) -> None:
     refused = refused_answer(error)
     if refused is None or refused.status in _NOT_THEIRS:
         raise from_model_server(error) from error
-    await answer.begin(refused.status, _headers(refused.headers))
+    await answer.forward(refused.status, refused.headers)
     await answer.end(refused.body)
 
 
 async def _break_off(answer: Answer, error: errors.LLMError, request: ProgramRequest) -> None:
     """End an answer that cannot be completed: as an event, else by closing the connection."""
+    answer.record.has_failed = True
     if answer.is_events:
-        said = error_body(from_model_server(error), request.route.dialect)
-        await answer.end(b"data: " + said + b"\n\n")
-
-
-def _headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    return list(_forwarded(headers))
-
-
-def _forwarded(headers: Mapping[str, str]) -> Iterator[tuple[bytes, bytes]]:
-    for name, value in headers.items():
-        lower = name.lower()
-        if lower not in _DROPPED and not lower.startswith("access-control-"):
-            yield lower.encode("latin-1"), value.encode("latin-1")
-    yield b"cache-control", b"no-store"
-    yield b"x-accel-buffering", b"no"  # a reverse proxy in front passes pieces on as they come
-
-
-async def refuse(answer: Answer, error: GatewayError, dialect: Dialect) -> None:
-    """Send an error of the gateway's own."""
-    await answer.begin(error.status, error_headers(error))
-    await answer.end(error_body(error, dialect))
+        await answer.end(error_event(from_model_server(error), request.route.dialect))

@@ -29,6 +29,7 @@ ROUTES = {
     "/v1/responses": Route(),
     "/v1/embeddings": Route(embeds=True),
     "/v1/rerank": Route(embeds=True),
+    "/v1/systemone": Route(),
     "/v1/messages": Route(dialect=Dialect.ANTHROPIC),
     "/v1/messages/count_tokens": Route(needs_slot=False, dialect=Dialect.ANTHROPIC),
     "/infill": Route(is_native=True),

@@ -2,23 +2,131 @@
 
 import asyncio
 import hashlib
+import time
+from dataclasses import dataclass, field
+
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
 
 from apps.gateway.errors import GatewayError
 from apps.gateway.program_request import ProgramRequest
+from apps.llm import errors
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State, Use
-from apps.servers.services import NoServer, Target, default_target, refresh_server
+from apps.servers.services import (
+    NoServer,
+    RetryPause,
+    RetryPolicy,
+    Target,
+    default_target,
+    refresh_server,
+)
 
 NAMED = 8  # models in an error message
+# Of these another server may know nothing. Before any byte of an answer a lost connection is one.
+FAILED = (errors.Unreachable, errors.Loading, errors.CutOff)
+FIRST_FAILING_SECONDS = 2.0
+LAST_FAILING_SECONDS = 60.0
+# A server changed by another process is known this much later.
+SERVERS_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class _Known:
+    servers: list[Server] = field(default_factory=list)
+    until: float = 0.0
+
+
+_known = _Known()
+
+
+def known_servers() -> list[Server] | None:
+    """Return all servers as `read_servers` read them a moment ago; None: they are to be read."""
+    return _known.servers if time.monotonic() < _known.until else None
 
 
 def read_servers() -> list[Server]:
     """Return all servers as they were last seen. Asks the database."""
-    return list(Server.objects.all())
+    _known.servers = list(Server.objects.all())
+    _known.until = time.monotonic() + SERVERS_SECONDS
+    return _known.servers
+
+
+@receiver([post_save, post_delete], sender=Server)
+def forget_servers(**_: object) -> None:
+    """Read the servers again: one was changed here."""
+    _known.until = 0.0
+
+
+class Pool:
+    """The servers that one request may go to: one that fails before any byte makes way."""
+
+    def __init__(self, targets: list[Target]) -> None:
+        self._targets = targets
+        self._policies = {target.server.pk: RetryPolicy(target.server) for target in targets}
+        self._failures = 0
+        self.moves = 0
+
+    @property
+    def target(self) -> Target:
+        """The one whose turn it is."""
+        return self._targets[0]
+
+    @property
+    def others(self) -> list[Target]:
+        """Those that could answer as well now."""
+        return [one for one in self._targets[1:] if _answers_now(one)]
+
+    def move_to(self, target: Target) -> None:
+        """Make it this one's turn."""
+        self.moves += 1
+        self._targets.sort(key=lambda one: one is not target)
+
+    def next_pause(self, error: errors.LLMError) -> RetryPause | None:
+        """Return the pause before the next attempt; None: the request has failed."""
+        failed = self.target.server.pk
+        if isinstance(error, FAILED):
+            failing.add(failed)
+            self._targets.append(self._targets.pop(0))
+            self._failures += 1
+            if self._failures % len(self._targets):
+                return RetryPause(0.0)
+        return self._policies[failed].next_pause(error, has_begun=False)
+
+    def record_success(self) -> None:
+        failing.discard(self.target.server.pk)
+
+
+class Failing:
+    """The servers that failed a moment ago, as this process saw it: others come before them."""
+
+    def __init__(self) -> None:
+        self._until: dict[int, tuple[float, float]] = {}
+
+    def __contains__(self, server_id: int) -> bool:
+        return time.monotonic() < self._until.get(server_id, (0.0, 0.0))[0]
+
+    def add(self, server_id: int) -> None:
+        """Leave a server out, each time in a row for twice as long."""
+        if server_id not in self:
+            _, before = self._until.get(server_id, (0.0, FIRST_FAILING_SECONDS / 2))
+            seconds = min(2 * before, LAST_FAILING_SECONDS)
+            self._until[server_id] = time.monotonic() + seconds, seconds
+
+    def discard(self, server_id: int) -> None:
+        self._until.pop(server_id, None)
+
+
+failing = Failing()
+
+
+def _answers_now(target: Target) -> bool:
+    is_ready = target.server.state == State.READY and target.server.pk not in failing
+    return is_ready and target.is_loaded
 
 
 async def find_targets(request: ProgramRequest, servers: list[Server]) -> list[Target]:
-    """Return every server that has the model: those that are ready first.
+    """Return every server that has the model: those first that are ready and did not just fail.
 
     Among them a conversation stays where it was, by the beginning of its prompt.
 
@@ -27,11 +135,11 @@ async def find_targets(request: ProgramRequest, servers: list[Server]) -> list[T
     """
     if not request.model:
         return [await _default(request)]
-    if not (found := _having(servers, request.model)):
+    if not (found := having(servers, request.model)):
         servers = await refreshed(servers)
-        found = _having(servers, request.model)
+        found = having(servers, request.model)
     if not found:
-        raise _unknown(request.model, servers)
+        raise unknown_model(request.model, servers)
     if len(found) == 1:
         return found
     return sorted(found, key=lambda target: _rank(target, request.beginning))
@@ -40,6 +148,11 @@ async def find_targets(request: ProgramRequest, servers: list[Server]) -> list[T
 async def refreshed(servers: list[Server]) -> list[Server]:
     """Return the servers with facts that are fresh."""
     return list(await asyncio.gather(*(refresh_server(server) for server in servers)))
+
+
+def has_model(servers: list[Server], name: str) -> bool:
+    """True if a server has a model of this name."""
+    return bool(having(servers, name))
 
 
 def qualified_name(server: Server, model: str) -> str:
@@ -60,7 +173,8 @@ async def _default(request: ProgramRequest) -> Target:
     return Target(server, target.model)
 
 
-def _having(servers: list[Server], name: str) -> list[Target]:
+def having(servers: list[Server], name: str) -> list[Target]:
+    """Return the servers that have a model, as they were last seen."""
     found = [Target(server, model.id) for server in servers if (model := server.model(name))]
     return found or [
         Target(server, model.id)
@@ -70,13 +184,16 @@ def _having(servers: list[Server], name: str) -> list[Target]:
     ]
 
 
-def _rank(target: Target, beginning: str) -> tuple[bool, bool, bytes]:
+def _rank(target: Target, beginning: str) -> tuple[bool, bool, bool, bytes]:
     """Rendezvous hashing: when a server goes, only its own conversations move."""
     weight = hashlib.blake2b(f"{target.server.pk} {beginning}".encode(errors="replace"))
-    return target.server.state != State.READY, not target.is_loaded, weight.digest()
+    server = target.server
+    is_away = server.state != State.READY
+    return server.pk in failing, is_away, not target.is_loaded, weight.digest()
 
 
-def _unknown(name: str, servers: list[Server]) -> GatewayError:
+def unknown_model(name: str, servers: list[Server]) -> GatewayError:
+    """Return the error that nobody has a model, with those that there are."""
     known = sorted({model for server in servers for model in server.model_ids})
     listed = ", ".join(known[:NAMED]) + (", …" if len(known) > NAMED else "")
     have = f"There are {listed}." if known else "No model server reports a model now."

@@ -12,6 +12,8 @@ from django.contrib.auth.models import User
 
 from apps.core.models import ApiKey
 from apps.gateway.application import Gateway
+from apps.gateway.targets import forget_servers
+from apps.runtime.redis import async_redis
 from apps.servers.models import Server
 from tests.waiting import until
 
@@ -24,7 +26,21 @@ async def page_not_found(scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.fixture
 def gateway() -> Gateway:
+    forget_servers()  # those of the test before
     return Gateway(page_not_found)
+
+
+@pytest.fixture
+async def no_counters(loop_closed: None) -> AsyncIterator[None]:
+    """Nothing counted for limits and usage, before and after."""
+    await _delete_counters()
+    yield
+    await _delete_counters()
+
+
+async def _delete_counters() -> None:
+    if keys := await async_redis().keys("gateway:*"):
+        await async_redis().delete(*keys)
 
 
 @pytest.fixture

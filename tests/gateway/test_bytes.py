@@ -76,15 +76,16 @@ async def ask(program: httpx2.AsyncClient, path: str, body: bytes) -> httpx2.Res
     return await program.post(path, content=body, headers=headers)
 
 
+@pytest.mark.parametrize("route", ["/v1/chat/completions", "/v1/systemone"])
 async def test_bodies_pass_untouched(
-    program: httpx2.AsyncClient, odd: Server, recorder: type[Recorder]
+    program: httpx2.AsyncClient, odd: Server, recorder: type[Recorder], route: str
 ) -> None:
-    answer = await ask(program, "/v1/chat/completions", BODY)
+    answer = await ask(program, route, BODY)
     assert answer.content == ANSWER
     assert answer.headers["x-server"] == "yes"
     assert "set-cookie" not in answer.headers
     path, headers, body = recorder.seen[0]
-    assert (path, body) == ("/v1/chat/completions", BODY)
+    assert (path, body) == (route, BODY)
     assert headers["authorization"] == "Bearer theirs"
     assert (headers["x-own"], headers["user-agent"]) == ("1", "aider/0.9")
     assert "cookie" not in headers
@@ -151,4 +152,4 @@ async def test_other_addresses(program: httpx2.AsyncClient, odd: Server) -> None
     assert (await program.get("/settings/")).content == b"Django"
     lane = {"X-Workbench-Lane": "first"}
     answer = await program.post("/v1/completions", content=BODY, headers=lane)
-    assert "person, batch, idle" in answer.json()["error"]["message"]
+    assert "person, agent, batch, idle" in answer.json()["error"]["message"]

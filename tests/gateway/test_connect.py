@@ -14,7 +14,10 @@ from pytest_django import Settings
 from apps.gateway.program_settings import KEY, PROGRAMS
 from apps.servers.models import Server
 from apps.servers.services import refresh_server
+from tests.gateway.test_clients import VENV
 
+OTHERS = ("anthropic", "langchain", "instructor")
+IN_VENV = pytest.mark.skipif(not VENV, reason="WORKBENCH_TEST_CLIENTS names no environment")
 ODD = 'it\'s "a" model: 7B'
 
 
@@ -35,6 +38,9 @@ def test_every_program_has_address_and_one_place_for_the_key(
         text = shown(page, program.slug)
         assert "https://ai.example" in text
         assert text.count(KEY) == 1
+    untried = [program for program in PROGRAMS if not program.tried]
+    assert page.count("Not tried here.") == len(untried)
+    assert page.count("Tried with version") == len(PROGRAMS) - len(untried)
     for path in ("/servers/", "/settings/"):
         assert "/servers/connect/" in browser.get(path).content.decode()
 
@@ -57,8 +63,22 @@ def test_yaml_of_continue_has_the_models_name() -> None:
     assert (model["model"], model["apiBase"], model["apiKey"]) == (ODD, "http://a:1/v1", KEY)
 
 
+def test_yaml_of_librechat_has_the_models_name() -> None:
+    program = next(program for program in PROGRAMS if program.slug == "librechat")
+    [endpoint] = yaml.safe_load(program.text("http://a:1", ODD))["endpoints"]["custom"]
+    assert (endpoint["baseURL"], endpoint["apiKey"]) == ("http://a:1/v1", KEY)
+    assert endpoint["models"]["default"] == [ODD]
+
+
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(("slug", "command"), [("openai", sys.executable), ("curl", "bash")])
+@pytest.mark.parametrize(
+    ("slug", "command"),
+    [
+        ("openai", sys.executable),
+        ("curl", "bash"),
+        *(pytest.param(slug, f"{VENV}/bin/python", marks=IN_VENV) for slug in OTHERS),
+    ],
+)
 async def test_shown_settings_get_an_answer(
     slug: str, command: str, root: str, token: str, server: Server
 ) -> None:

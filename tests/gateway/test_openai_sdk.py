@@ -54,6 +54,13 @@ async def test_models_of_all_servers_are_listed(
     assert (chat.model_extra or {})["slots"] == 4
 
 
+async def test_one_model_is_retrieved_by_its_name(sdk: openai.AsyncOpenAI, model: str) -> None:
+    listed = (await sdk.models.list()).data
+    assert await sdk.models.retrieve(model) == listed[0]
+    with pytest.raises(openai.NotFoundError, match="no model “nope”"):
+        await sdk.models.retrieve("nope")
+
+
 async def test_answer_is_the_model_servers_own(
     sdk: openai.AsyncOpenAI, model: str, llama: LlamaProcess
 ) -> None:
@@ -109,7 +116,7 @@ async def test_a_server_that_is_away_is_told_with_a_time_to_wait(
     monkeypatch.setattr("apps.servers.retry.RESTART_SECONDS", 0.0)
     listed = (await program.get("/v1/models")).json()["data"]
     server.base_url = "http://127.0.0.1:9/v1"
-    await Server.objects.filter(pk=server.pk).aupdate(base_url=server.base_url)
+    await server.asave(update_fields=["base_url"])
     answer = await program.post("/v1/chat/completions", json={"model": listed[0]["id"], **ASKED})
     assert answer.status_code == 503
     assert int(answer.headers["retry-after"]) > 0

@@ -25,3 +25,20 @@ try:
     raise AssertionError("a wrong key was taken")
 except anthropic.AuthenticationError:
     pass
+limited = anthropic.Anthropic(base_url=root, api_key=os.environ["LIMITED"], max_retries=0)
+try:
+    limited.messages.create(model=model, max_tokens=9, messages=asked["messages"])
+    raise AssertionError("more tokens than its key may have were answered")
+except anthropic.BadRequestError as error:
+    assert "8 tokens at most" in str(error)
+try:
+    for _ in range(2):  # two requests a minute
+        limited.messages.create(model=model, **asked)
+    raise AssertionError("a third request was answered")
+except anthropic.RateLimitError as error:
+    assert int(error.response.headers["retry-after"]) > 0
+try:
+    client.messages.create(model="away", **asked)
+    raise AssertionError("a server that is away answered")
+except anthropic.InternalServerError as error:
+    assert error.status_code == 503

@@ -7,7 +7,7 @@ import openai
 root, key, model = (os.environ[name] for name in ("ROOT", "KEY", "MODEL"))
 client = openai.OpenAI(base_url=f"{root}/v1", api_key=key, max_retries=0)
 messages = [{"role": "user", "content": "Say something."}]
-assert [one.id for one in client.models.list()] == [model]
+assert model in {one.id for one in client.models.list()}
 answer = client.chat.completions.create(model=model, messages=messages, max_tokens=8)
 assert answer.usage.completion_tokens > 0
 stream = client.chat.completions.create(model=model, messages=messages, max_tokens=8, stream=True)
