@@ -16,6 +16,7 @@ import httpx2
 from django.conf import settings
 
 from apps.core.outgoing import Limits, OutgoingError, guarded_client
+from apps.core.schemas.json_types import JsonObject
 from apps.mcp.models import Target, Transport
 
 CONNECT_SECONDS = 30.0
@@ -51,7 +52,7 @@ class Connection(Protocol):
 
     async def list_tools(self, *, cursor: str | None = None) -> Any: ...
 
-    async def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> Any: ...
+    async def call_tool(self, name: str, arguments: JsonObject | None = None) -> Any: ...
 
 
 @asynccontextmanager

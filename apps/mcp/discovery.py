@@ -57,7 +57,7 @@ async def refresh_tools(server: ToolServer) -> ToolServer:
 
 
 def _save(server: ToolServer, checked: dict[str, str]) -> None:
-    ToolServer.objects.filter(pk=server.pk, **checked).update(**server.checked_fields())
+    ToolServer.objects.filter(pk=server.pk, **checked).update(**server.check_result())
 
 
 async def _list_tools(connection: Connection) -> list[Any]:

@@ -11,17 +11,12 @@ from urllib.parse import urlsplit
 
 from django import forms
 from django.conf import settings
-from django.core.validators import RegexValidator
 from django.db.models import Q
 
 from apps.core import crypto
+from apps.mcp import addresses
 from apps.mcp.models import SECRETS, ToolServer, Transport
 
-# As for model servers: no user name, password or backslash. A query is allowed.
-ADDRESS = RegexValidator(
-    r"^https?://[\w.:\[\]-]+(/[\w./~%-]*)?(\?[\w.~%=&-]*)?$",
-    "Enter an address such as http://127.0.0.1:8000/mcp.",
-)
 SLUG_CHARACTERS = 16
 MAX_OWN = 10
 """Servers of one person: each may have a hundred tools and connections of its own."""
@@ -130,13 +125,13 @@ class ToolServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in t
         if transport == Transport.STDIO and "command" in data and not data["command"]:
             self.add_error("command", "Enter the command that starts the server.")
         if transport == Transport.HTTP and "url" in data:
+            is_own = self.instance.owner_id is not None
             try:
-                ADDRESS(data["url"])
-                _ = urlsplit(data["url"]).port  # brackets and ports are checked here
+                addresses.check(
+                    data["url"], allow_private=not is_own or settings.MCP_OWN_PRIVATE_URLS
+                )
             except forms.ValidationError as error:
                 self.add_error("url", error)
-            except ValueError:
-                self.add_error("url", ADDRESS.message)
         return data
 
     def save(self, commit: bool = True) -> Any:

@@ -5,13 +5,15 @@ A command runs on this machine, so only admins add one.
 
 import shlex
 from dataclasses import dataclass, field
-from typing import Any, Self
+from datetime import datetime
+from typing import Self, TypedDict
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
 from apps.core import crypto
+from apps.core.schemas.json_types import JsonObject
 
 
 class Transport(models.TextChoices):
@@ -34,6 +36,17 @@ class Target:
     """True if its address may be in a private network."""
     command: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+class CheckResult(TypedDict):
+    """The fields of a tool server that a check writes."""
+
+    tools: list[JsonObject]
+    skipped_tools: list[str]
+    checked_at: datetime | None
+    error: str
+    error_output: str
+    error_since: datetime | None
 
 
 class ToolServerQuerySet(models.QuerySet["ToolServer"]):
@@ -168,7 +181,13 @@ class ToolServer(models.Model):
         names = ("transport", "url", "command", *SECRETS)
         return {name: getattr(self, name) for name in names}
 
-    def checked_fields(self) -> dict[str, Any]:
+    def check_result(self) -> CheckResult:
         """Return the fields that a check changes."""
-        names = ("tools", "skipped_tools", "checked_at", "error", "error_output", "error_since")
-        return {name: getattr(self, name) for name in names}
+        return CheckResult(
+            tools=self.tools,
+            skipped_tools=self.skipped_tools,
+            checked_at=self.checked_at,
+            error=self.error,
+            error_output=self.error_output,
+            error_since=self.error_since,
+        )

@@ -13,6 +13,7 @@ import logging
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from apps.core.schemas.json_types import JsonObject
 from apps.mcp import connection as mcp_connection
 from apps.mcp.connection import Connection, ToolServerUnavailable
 from apps.mcp.models import Target
@@ -32,7 +33,7 @@ class CallRefused(Exception):
     """The server refused the call. The message is its reason."""
 
 
-async def call(target: Target, person: int, tool: str, arguments: dict[str, Any]) -> Any:
+async def call(target: Target, person: int, tool: str, arguments: JsonObject) -> Any:
     """Call a tool and return the library's result object.
 
     Raises:

@@ -6,7 +6,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from apps.core.crypto import SecretLost
-from apps.core.tools import Arguments, Tool, ToolError
+from apps.core.schemas.json_types import JsonObject
+from apps.core.tools import Tool, ToolError
 from apps.mcp import results, sessions
 from apps.mcp.connection import ToolServerUnavailable
 from apps.mcp.models import Target, ToolServer
@@ -38,7 +39,7 @@ def tools_for(person: int) -> list[Tool]:
     ]
 
 
-async def call_tool(server: int, tool: str, user: User, arguments: Arguments) -> str:
+async def call_tool(server: int, tool: str, user: User, arguments: JsonObject) -> str:
     """Call a tool.
 
     Raises:

@@ -92,10 +92,12 @@ def test_personal_tool_server_is_offered_to_its_owner_alone(
 
 
 def test_its_address_is_in_the_internet(browser: Client, http_kettle: str) -> None:
-    page = browser.post("/tools/add-own/", given(http_kettle), follow=True).content.decode()
-    assert "127.0.0.1 is a private address" in page
-    assert ToolServer.objects.get().tools == []
-    assert "It must be a public address." in page
+    for address in (http_kettle, "http://localhost:9/mcp", "http://[::1]:9/mcp"):
+        refused = browser.post("/tools/add-own/", given(address))
+        assert refused.status_code == 422
+        assert "Personal tool servers cannot use private addresses." in refused.content.decode()
+    assert not ToolServer.objects.exists()
+    assert "It must be a public address." in browser.get("/tools/").content.decode()
 
 
 def test_personal_tool_server_cannot_be_a_command(alice: User, browser: Client) -> None:
@@ -111,6 +113,7 @@ def test_personal_tool_server_cannot_be_a_command(alice: User, browser: Client) 
         create_own(alice, "Another", slug="another", transport=Transport.STDIO, command="id")
 
 
+@pytest.mark.usefixtures("_private_allowed")
 def test_personal_and_shared_names_may_be_equal(
     alice: User, bob: User, browser: Client, bobs_browser: Client, staff: Client
 ) -> None:
@@ -130,6 +133,7 @@ def test_personal_and_shared_names_may_be_equal(
     assert shared.slug not in {"kettle", "kettle2"}  # of nobody's
 
 
+@pytest.mark.usefixtures("_private_allowed")
 def test_own_servers_are_limited_in_number(
     alice: User, browser: Client, bobs_browser: Client
 ) -> None:

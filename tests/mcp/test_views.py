@@ -1,5 +1,7 @@
 """The page of the tool servers: everybody sees it, staff alone changes it."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -156,6 +158,11 @@ def test_no_commands_where_the_settings_forbid_them(staff: Client, settings: obj
     assert "The tool server is not responding" in answer.content.decode()
 
 
+def pressed(html: str) -> list[str]:
+    """The choices for whole groups that all of their tools have."""
+    return re.findall(r'id="(all-\w+-\w+)"[^>]*aria-pressed="true"', html)
+
+
 def test_the_panel_of_a_conversation_groups_them(browser: Client, alice: User) -> None:
     told = [
         {"name": "kettle__a", "tool": "a", "title": "Pour", "description": "", "parameters": {}}
@@ -171,6 +178,8 @@ def test_the_panel_of_a_conversation_groups_them(browser: Client, alice: User) -
     shown = browser.get(f"/api/v1/conversations/{opened['id']}").json()
     assert shown["tools"]["use"] == {"kettle__a": "ask"}
     assert "tools-panel" not in saved.content.decode()
+    assert 'id="tool-group-kettle" hx-swap-oob="true"' in saved.content.decode()
+    assert pressed(saved.content.decode()) == ["all-kettle-ask"]
 
     given = {"use-kettle__a": "ask", "use-calculator": "ask", "all-kettle": "always", "rounds": "8"}
     saved = browser.post(f"/chat/{opened['id']}/tools/", given)
