@@ -1,8 +1,10 @@
 """Search in a person's own datasets, for the model they chat with."""
 
+from typing import TypedDict
+
 from django.contrib.auth.models import User
 
-from apps.core.tools import Arguments, Tool, ToolError, parameters, register
+from apps.core.tools import Tool, ToolError, parameters, register
 from apps.datasets.models import Dataset, Example
 from apps.runtime.async_db import in_db
 
@@ -11,12 +13,18 @@ TEXT_CHARACTERS = 500
 NAMED_AT_MOST = 50
 
 
-async def search_datasets(user: User, arguments: Arguments) -> str:
+class RowSearch(TypedDict, total=False):
+    words: str
+    dataset: str
+    label: str
+
+
+async def search_datasets(user: User, arguments: RowSearch) -> str:
     """List rows whose text has the words, of one dataset or of all."""
     return await in_db(_search, user, arguments)
 
 
-def _search(user: User, arguments: Arguments) -> str:
+def _search(user: User, arguments: RowSearch) -> str:
     mine = Dataset.objects.owned_by(user)
     if name := arguments.get("dataset", "").strip():
         chosen = list(mine.filter(name__iexact=name))

@@ -9,13 +9,14 @@ from ninja.files import UploadedFile
 
 from apps import files
 from apps.core.api import ApiError, get_owned, owner
+from apps.core.errors import ErrorPlace
 from apps.core.quotas import limited
 from apps.datasets import services
 from apps.datasets.api.datasets import DatasetDetail, router, show_with_rejected
 from apps.datasets.imports import import_queue, importing
 from apps.datasets.imports.options import ImportOptions
 from apps.datasets.models import Upload, UploadState
-from apps.files import ColumnMapping, FormatError, Quoting, ReadOptions
+from apps.files import ColumnMapping, FormatError, Layout, Quoting, ReadOptions
 
 
 class ImportOut(Schema):
@@ -39,7 +40,10 @@ class DatasetForm(Schema):
     second_label_column: str | None = Field(None, description="Joined to the first label.")
     split_column: str | None = None
     keep_unlabelled: bool = False
-    keep_extra: bool = True
+    keep_extra: bool = Field(True, description="Keep the other columns with each row.")
+    ignored_columns: list[str] = Field(
+        [], max_length=files.MAX_COLUMNS, description="Other columns that are left out."
+    )
     encoding: str | None = Field(
         None, description=f"Detected if not given. One of: {', '.join(files.ENCODINGS)}."
     )
@@ -91,7 +95,7 @@ def add_dataset(
         return Status(202, {"import": _show_import(upload)})
     except services.NothingUsable as error:
         errors = [
-            {"loc": ["file", f"row {row.row}", row.column], "msg": row.reason}
+            ErrorPlace(loc=["file", f"row {row.row}", row.column], msg=row.reason)
             for row in error.rejected
         ]
         raise ApiError(422, "nothing_usable", str(error), errors=errors) from error
@@ -117,6 +121,7 @@ def _import_options(upload: Upload, form: DatasetForm) -> ImportOptions:
             if there
             else "Only an Excel file has sheets."
         )
+    _check_ignored(form.ignored_columns, layout)
     guess = files.detect_mapping(upload.path, layout)
     label = form.label_column if form.label_column is not None else guess.label
     mapping = ColumnMapping(
@@ -126,10 +131,21 @@ def _import_options(upload: Upload, form: DatasetForm) -> ImportOptions:
         second_label=form.second_label_column or None,
         keep_unlabelled=form.keep_unlabelled,
         keep_extra=form.keep_extra,
+        ignored=tuple(form.ignored_columns),
     )
     return ImportOptions(
         form.name.strip() or (first if upload.parts else upload.file_name), mapping, read
     )
+
+
+def _check_ignored(columns: list[str], layout: Layout) -> None:
+    """Raises:
+    FormatError: the first file has no such column.
+    """
+    for column in columns:
+        if column not in layout.columns:
+            there = ", ".join(f"“{name}”" for name in layout.columns[:20])
+            raise FormatError(f"No column “{column[:100]}”. Available columns: {there}.")
 
 
 @router.get("/imports/{uuid:pk}", response=ImportOut)

@@ -24,7 +24,9 @@ class ImportOptions:
         read = ReadOptions(**stored["read"])
         if read.quoting is not None:
             read = replace(read, quoting=Quoting(read.quoting))
-        return cls(stored["name"], ColumnMapping(**stored["mapping"]), read)
+        ignored = tuple(stored["mapping"].get("ignored", ()))
+        mapping = ColumnMapping(**{**stored["mapping"], "ignored": ignored})
+        return cls(stored["name"], mapping, read)
 
 
 def check_files(upload: Upload, options: ImportOptions) -> list[Layout]:

@@ -4,70 +4,32 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from django.http import QueryDict
-
 from apps import files as apps_files
 from apps.datasets.imports import import_queue
 from apps.datasets.imports.options import ImportOptions, check_files
+from apps.datasets.imports.survey import Survey, SurveyedRow, count_rows, survey_upload
 from apps.datasets.models import Split, Upload
-from apps.datasets.views.cell_warnings import alike_labels, cell_warning
+from apps.datasets.views.import_form import (
+    QUOTINGS,
+    ROLE_NAMES,
+    SEPARATORS,
+    ImportForm,
+    role_of,
+    separator_choice,
+)
 from apps.files import (
+    LABEL_SEPARATOR,
     ColumnMapping,
+    FileKind,
     FormatError,
     Layout,
     Quoting,
     ReadOptions,
-    RejectedRow,
 )
 
-PREVIEW_ROWS = 8
-SEPARATORS = [
-    ("", "Detect automatically"),
-    (",", "Comma"),
-    (";", "Semicolon"),
-    ("tab", "Tab"),
-    ("|", "Vertical bar"),
-    ("none", "None (one text per line)"),
-]
-QUOTINGS = [
-    ("", "Detect automatically"),
-    (Quoting.STANDARD.value, "Standard: a quoted cell can hold line breaks"),
-    (Quoting.NONE.value, "None: quotes are ordinary characters"),
-]
-SUSPECTS_SHOWN = 5
-_SEPARATOR_OF = {",": ",", ";": ";", "tab": "\t", "|": "|", "none": ""}
-
-
-@dataclass(frozen=True, slots=True)
-class ImportForm:
-    mapping: ColumnMapping | None
-    read: ReadOptions
-    name: str = ""
-
-
-def read_form(data: QueryDict) -> ImportForm:
-    """Read the form; without values on the first visit."""
-    if "text" not in data:
-        return ImportForm(None, ReadOptions())
-    column = {name: str(data.get(name) or "") for name in ("text", "label", "label2", "split")}
-    mapping = ColumnMapping(
-        column["text"],
-        column["label"] or None,
-        column["split"] or None,
-        second_label=column["label2"] or None,
-        keep_unlabelled="keep_unlabelled" in data,
-        keep_extra="keep_extra" in data or "has_extra" not in data,
-    )
-    encoding = str(data.get("encoding") or "")
-    quoting = str(data.get("quoting") or "")
-    read = ReadOptions(
-        header="header" in data if "has_header" in data else None,
-        separator=_SEPARATOR_OF.get(str(data.get("separator") or "")),
-        encoding=encoding if encoding in apps_files.ENCODINGS else None,
-        sheet=str(data.get("sheet") or "") or None,
-        quoting=Quoting(quoting) if quoting in {"standard", "none"} else None,
-    )
-    return ImportForm(mapping, read, str(data.get("name") or ""))
+MAX_COLUMNS_SHOWN = 40
+CELL_CHARACTERS = 300
+HEADERLESS = (FileKind.JSONL, FileKind.JSON, FileKind.PARQUET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +37,24 @@ class _Detected:
     """An upload as it is read with the chosen options, or with none where these do not fit."""
 
     form: ImportForm
-    layout: Layout
+    layouts: list[Layout]
+    """Of each file; of the first alone where the options do not fit all."""
     mapping: ColumnMapping
     problem: str
     """Why the chosen options cannot be used, as a sentence; else ""."""
 
+    @property
+    def options(self) -> ImportOptions:
+        return ImportOptions("", self.mapping, self.form.read)
+
 
 def preview_context(found: Upload, form: ImportForm) -> dict[str, Any]:
     detected = _detect(found, form)
-    layout, mapping, read = detected.layout, detected.mapping, detected.form.read
-    surveyed = apps_files.count_lines(found.path, layout)
+    layout, mapping, read = detected.layouts[0], detected.mapping, detected.form.read
+    columns = _columns(layout, mapping, detected.form.added)
+    survey = survey_upload(found, detected.options, detected.layouts, columns)
+    unfixed = bool(survey.swallowed_lines) and layout.quoting is not Quoting.NONE
+    extra = apps_files.extra_columns(layout, mapping)
     return {
         "upload": found,
         "layout": layout,
@@ -93,18 +63,23 @@ def preview_context(found: Upload, form: ImportForm) -> dict[str, Any]:
         "problem": detected.problem,
         "name": detected.form.name or Path(found.files[0]["name"]).stem,
         "small": not detected.problem and import_queue.is_small(found, read),
-        "choices": [name for name in layout.columns if name not in layout.object_columns],
-        **_sample_table(found, layout, mapping),
-        "survey": surveyed[0] if surveyed else None,
-        "surveyed_all": bool(surveyed and surveyed[1]),
-        "suspects": _suspects(found, layout, surveyed[0].suspects if surveyed else []),
+        "survey": survey,
+        "summary": _summary(survey, mapping),
+        "lines": sum(one.lines for one in survey.lines),
+        "rows_if_plain": _rows_if_plain(found, detected) if unfixed else 0,
+        "columns": [{"name": name, "role": role_of(name, mapping, extra)} for name in columns],
+        "other_columns": [n for n in layout.selectable_columns if n not in columns],
+        "roles": ROLE_NAMES.items(),
+        "rows": [_preview_row(row) for row in survey.first],
+        "suspects": [_preview_row(row) for row in survey.suspects],
+        "has_lines": layout.kind in {FileKind.CSV, FileKind.TEXT, FileKind.JSONL},
+        "has_header": layout.kind not in HEADERLESS,
         "quotings": QUOTINGS,
-        "separators": SEPARATORS,
-        "separator_choice": _separator_choice(read),
+        "quoting_choice": read.quoting or "auto",
+        "separators": SEPARATORS if layout.kind in {FileKind.CSV, FileKind.TEXT} else [],
+        "separator_choice": separator_choice(layout),
         "encodings": apps_files.ENCODINGS.items(),
-        "joined_by": apps_files.LABEL_SEPARATOR,
         "splits": [value for value in Split.values if value],
-        "rejections": [] if detected.problem else _sample_rejections(found, layout, mapping),
     }
 
 
@@ -119,12 +94,13 @@ def _detect(found: Upload, form: ImportForm) -> _Detected:
         guess = apps_files.detect_mapping(found.path, layout)
         problem = str(error)
     mapping = _usable_mapping(form.mapping, guess, layout)
+    layouts = [layout]
     if not problem:
         try:
-            check_files(found, ImportOptions("", mapping, form.read))
+            layouts = check_files(found, ImportOptions("", mapping, form.read))
         except FormatError as error:
             problem = str(error)
-    return _Detected(form, layout, mapping, problem)
+    return _Detected(form, layouts, mapping, problem)
 
 
 def _usable_mapping(
@@ -135,68 +111,44 @@ def _usable_mapping(
         return guess
     if set(chosen.columns) <= {*layout.columns, *layout.paths}:
         return chosen
-    return replace(guess, keep_unlabelled=chosen.keep_unlabelled, keep_extra=chosen.keep_extra)
+    return replace(guess, keep_unlabelled=chosen.keep_unlabelled)
 
 
-def _sample_table(found: Upload, layout: Layout, mapping: ColumnMapping) -> dict[str, Any]:
-    """Return the first rows and their columns, each with its role."""
-    extra = apps_files.extra_columns(layout, mapping)
-    columns = [name for name in mapping.columns if name in layout.paths]
-    columns += [name for name in layout.columns if name not in columns]
-    rows = apps_files.sample_rows(found.path, layout, columns=columns)
-    roles = [_role(name, mapping, extra) for name in columns]
-    label = columns.index(mapping.label) if mapping.label in columns else None
-    alike = {} if label is None else alike_labels(row[label] for row in rows)
-    return {
-        "columns": [{"name": n, "role": role} for n, role in zip(columns, roles, strict=True)],
-        "rows": [
-            [
-                {
-                    "text": cell[:300],
-                    "role": role,
-                    "warning": cell_warning(cell, name, layout, mapping, alike),
-                }
-                for name, role, cell in zip(columns, roles, row, strict=True)
-            ]
-            for row in rows[:PREVIEW_ROWS]
-        ],
-    }
+def _columns(layout: Layout, mapping: ColumnMapping, added: str) -> list[str]:
+    """Return the columns of the table: all up to a limit, and each nested field that is used."""
+    columns = [name for name in mapping.columns if name not in layout.columns]
+    columns += layout.columns[:MAX_COLUMNS_SHOWN]
+    wanted = [*mapping.columns, *([added] if added in layout.selectable_columns else [])]
+    return columns + [name for name in wanted if name not in columns]
 
 
-def _suspects(found: Upload, layout: Layout, numbers: list[int]) -> list[dict[str, Any]]:
-    """Return the first rows that a stray quote may have made, with their cells."""
-    if not numbers:
-        return []
-    wanted = set(numbers[:SUSPECTS_SHOWN])
-    shown = []
-    for number, cells in apps_files.read_records(found.path, layout):
-        if number in wanted:
-            texts = [cells.reason] if isinstance(cells, RejectedRow) else cells.values()
-            shown.append({"row": number, "text": " │ ".join(text[:200] for text in texts)[:600]})
-        if number >= max(wanted):
-            break
-    return shown
+def _rows_if_plain(found: Upload, detected: _Detected) -> int:
+    """Return how many rows there are if quotes are plain text; 0 if that brings no more."""
+    read = replace(detected.form.read, quoting=Quoting.NONE)
+    options = ImportOptions("", detected.mapping, read)
+    try:
+        plain = count_rows(found, options, check_files(found, options))
+    except FormatError:
+        return 0
+    return plain.rows_to_import
 
 
-def _separator_choice(read: ReadOptions) -> str:
-    return next((key for key, value in _SEPARATOR_OF.items() if value == read.separator), "")
+def _preview_row(row: SurveyedRow) -> dict[str, Any]:
+    cells = [
+        {"text": cell[:CELL_CHARACTERS], "cut": len(cell) > CELL_CHARACTERS, "warning": warning}
+        for cell, warning in zip(row.cells, row.warnings, strict=True)
+    ]
+    return {"line": row.line, "file": row.file, "cells": cells, "rejection": row.rejection}
 
 
-def _role(column: str, mapping: ColumnMapping, extra: tuple[str, ...]) -> str:
-    roles = dict.fromkeys(extra, "kept")
-    roles |= {mapping.split or "": "split", mapping.second_label or "": "label"}
-    roles |= {mapping.label or "": "label", mapping.text: "text"}
-    return roles.get(column, "")
-
-
-def _sample_rejections(found: Upload, layout: Layout, mapping: ColumnMapping) -> list[RejectedRow]:
-    rejections = []
-    rows = apps_files.read_checked_rows(
-        found.path, layout, mapping, max_characters=apps_files.SAMPLE_CHARACTERS
-    )
-    for seen, row in enumerate(rows):
-        if isinstance(row, RejectedRow):
-            rejections.append(row)
-        if seen == apps_files.SAMPLE_ROWS:
-            break
-    return rejections
+def _summary(survey: Survey, mapping: ColumnMapping) -> str:
+    """Return what the rows are, and where text and label come from."""
+    labels, unlabelled = len(survey.labels), f"{survey.unlabelled:,} unlabelled"
+    counts = [f"{labels:,} label{'' if labels == 1 else 's'}"] if mapping.label else []
+    counts += [unlabelled] if survey.unlabelled else []
+    counts += [f"{survey.rejected:,} left out"]
+    label = f", label from “{mapping.label}”" if mapping.label else ""
+    if mapping.second_label:
+        label = f", label joined as “{mapping.label}{LABEL_SEPARATOR}{mapping.second_label}”"
+    read = f"({', '.join(counts)})." if survey.complete else ""
+    return f"{read} Text from “{mapping.text}”{label}."

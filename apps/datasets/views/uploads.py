@@ -20,7 +20,8 @@ from apps.datasets.imports import import_queue, importing, uploads
 from apps.datasets.imports.options import ImportOptions
 from apps.datasets.models import Split, Upload, UploadState
 from apps.datasets.rows.edit_steps import row_count
-from apps.datasets.views.import_preview import ImportForm, preview_context, read_form
+from apps.datasets.views.import_form import ImportForm, read_form
+from apps.datasets.views.import_preview import preview_context
 from apps.datasets.views.shared import go, is_fragment, who
 from apps.files import (
     FormatError,
@@ -97,7 +98,7 @@ def _import(request: HttpRequest, found: Upload) -> HttpResponse:
     _save_splits(request, found)
     try:
         if form.mapping is None:
-            raise FormatError("Choose the text column.")
+            raise FormatError("Choose a column as the text.")
         options = ImportOptions(name, form.mapping, form.read)
         if import_queue.is_small(found, options.read):
             dataset = importing.import_upload(found, options)

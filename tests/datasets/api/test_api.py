@@ -193,6 +193,15 @@ def test_unlabelled_rows_and_two_labels(api: Client) -> None:
     assert [row["text"] for row in rows] == ["bye"]
 
 
+def test_ignored_columns_are_left_out(api: Client) -> None:
+    content = b"text,label,id,source\nhello,a,7,crowd\n"
+    made = send(api, content, ignored_columns="id").json()
+    [row] = api.get(f"/api/v1/datasets/{made['id']}/examples").json()["items"]
+    assert row["meta"] == {"source": "crowd"}
+    answer = send(api, content, ignored_columns="idd")
+    assert "No column “idd”. Available columns: “text”, “label”" in answer.json()["detail"]
+
+
 def test_rows_can_be_changed_and_it_can_be_undone(api: Client, bobs_api: Client) -> None:
     made = send(api).json()
     path = f"/api/v1/datasets/{made['id']}"

@@ -1,5 +1,6 @@
 """Options of an import: their JSON, and the checks of columns."""
 
+import json
 from typing import Any
 
 import pytest
@@ -17,9 +18,11 @@ LAYOUT = Layout(FileKind.CSV, "utf-8-sig", ("text", "label", "sub", "split"))
     [ReadOptions(), ReadOptions(False, ";", "cp1252", "Sheet 1", Quoting.STANDARD)],
 )
 def test_options_survive_their_json(read: ReadOptions) -> None:
-    mapping = ColumnMapping("a", "b", "c", second_label="d", keep_unlabelled=True)
+    mapping = ColumnMapping(
+        "a", "b", "c", second_label="d", keep_unlabelled=True, ignored=("e", "f")
+    )
     options = ImportOptions("Name", mapping, read)
-    assert ImportOptions.from_json(options.to_json()) == options
+    assert ImportOptions.from_json(json.loads(json.dumps(options.to_json()))) == options
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,9 @@ def test_upload_is_previewed_and_imported(browser: Client) -> None:
     assert "separated by semicolon" in page
     assert "Windows-1252" in page
     assert "gruß" in page
-    assert "The text is empty." in page
-    chosen = {"has_header": "1", "header": "on", "name": "Fragen", "split": "split"}
-    answer = browser.post(url, chosen | {"text": "Frage", "label": "Art"})
+    assert "No text, left out" in page
+    columns = {"column": ["Frage", "Art", "split"], "role": ["text", "label", "split"]}
+    answer = browser.post(url, {"header": "names", "name": "Fragen"} | columns)
     dataset = Dataset.objects.get()
     assert answer["location"] == f"/datasets/{dataset.pk}/"
     assert (dataset.name, dataset.rows, dataset.test_rows) == ("Fragen", 2, 1)
@@ -56,13 +56,13 @@ def test_upload_is_previewed_and_imported(browser: Client) -> None:
 def test_the_preview_follows_the_choice(browser: Client) -> None:
     found = upload(browser)
     url = f"/datasets/uploads/{found.pk}/"
-    query = {"has_header": "1", "header": "on", "name": "x", "text": "Art", "label": "Art"}
+    query = {"header": "names", "name": "x", "column": ["Art", "Art"], "role": ["text", "label"]}
     fragment = browser.get(url, query, headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in fragment
     assert "Choose different columns for text and label." in fragment
     assert "disabled" in fragment
-    without = {key: value for key, value in query.items() if key != "header"}
-    fragment = browser.get(url, without, headers={"HX-Request": "true"}).content.decode()
+    data = query | {"header": "data"}
+    fragment = browser.get(url, data, headers={"HX-Request": "true"}).content.decode()
     assert "column 1" in fragment
     assert browser.post(url, query).status_code == 422
     assert not Dataset.objects.exists()
@@ -166,9 +166,9 @@ def test_pages_ask_the_same_number_of_queries(
 ) -> None:
     for count in (3, 150):
         dataset = create(alice, count)
-        with django_assert_num_queries(11):
+        with django_assert_num_queries(13):
             browser.get(f"/datasets/{dataset.pk}/")
-        with django_assert_num_queries(9):  # the report is kept
+        with django_assert_num_queries(11):  # the report is kept
             browser.get(f"/datasets/{dataset.pk}/")
-        with django_assert_num_queries(6):
+        with django_assert_num_queries(8):
             browser.get("/datasets/")
