@@ -3,6 +3,7 @@ from typing import TYPE_CHECKING, Any
 from django.apps import AppConfig
 
 if TYPE_CHECKING:
+    from apps.core.label_models.label_model import LabelModel, LabelScores
     from apps.datasets.hooks import Guesses, TextLimit
     from apps.datasets.models import Dataset
 
@@ -15,6 +16,7 @@ class ClassifiersConfig(AppConfig):
         from apps.classifiers.models import TaskKind
         from apps.core.accounts.removal import removing
         from apps.core.first_page import Door, register_door
+        from apps.core.label_models.registry import Provider, register_provider
         from apps.datasets import hooks
         from apps.work import services as work
 
@@ -35,6 +37,7 @@ class ClassifiersConfig(AppConfig):
         hooks.register_text_limit(_text_limit)
         hooks.register_trained_on(_is_trained_on)
         hooks.register_guesses(_guess_labels)
+        register_provider(Provider("classifier/", _list_models, _find_model, _score_text))
         removing.connect(_delete_classifiers)
         register_door(Door("classifiers/_first_door.html", _has_begun, _first_card, order=2))
         _offer_tools()
@@ -68,6 +71,24 @@ async def _guess_labels(dataset: "Dataset", text: str) -> "Guesses | None":
     from apps.classifiers.prediction.label_guesses import guess_labels
 
     return await guess_labels(dataset, text)
+
+
+def _list_models(person: int) -> "list[LabelModel]":
+    from apps.classifiers.prediction import label_models
+
+    return label_models.list_models(person)
+
+
+def _find_model(person: int, name: str) -> "LabelModel | None":
+    from apps.classifiers.prediction import label_models
+
+    return label_models.find_model(person, name)
+
+
+async def _score_text(person: int, model: "LabelModel", text: str, lane: str) -> "LabelScores":
+    from apps.classifiers.prediction import label_models
+
+    return await label_models.score_text(person, model, text, lane)
 
 
 def _delete_classifiers(person: Any, **kwargs: Any) -> None:

@@ -1,12 +1,14 @@
 """A person's own classifiers, for the model they talk to."""
 
+from typing import TypedDict
+
 from django.contrib.auth.models import User
 
 from apps.classifiers.errors import BadArtefact, ModelChanged, NotReady
 from apps.classifiers.evaluation.thresholds.decision import Refusal
 from apps.classifiers.models import Classifier
 from apps.classifiers.prediction import predict, text_checks
-from apps.core.tools import Arguments, ToolError
+from apps.core.tools import ToolError
 from apps.embeddings.errors import TextsTooLarge
 from apps.llm.errors import LLMError
 from apps.runtime.async_db import in_db
@@ -15,9 +17,14 @@ from apps.servers.services import NoServer
 NAMED_AT_MOST = 50
 
 
-async def classify_text(user: User, arguments: Arguments) -> str:
+class TextsToClassify(TypedDict):
+    classifier: str
+    texts: list[str]
+
+
+async def classify_text(user: User, arguments: TextsToClassify) -> str:
     """Classify texts and return one line for each."""
-    texts: list[str] = arguments["texts"]
+    texts = arguments["texts"]
     if problems := text_checks.check_texts(texts):
         raise ToolError(" ".join(problems[:3]))
     classifier = await in_db(_find, user, arguments["classifier"])

@@ -15,6 +15,7 @@ from apps.classifiers.models import Status as RunStatus
 from apps.classifiers.prediction import predict as prediction_predict
 from apps.classifiers.prediction import text_checks
 from apps.core.api import ApiError, NotFound, get_owned
+from apps.core.errors import ErrorPlace
 from apps.core.quotas import limited
 from apps.embeddings.errors import TextsTooLarge
 from apps.runtime.async_db import in_db
@@ -35,7 +36,7 @@ async def predict(request: HttpRequest, pk: int, data: Texts) -> Any:
         raise ApiError(503, "no_artefact", str(error)) from error
     except TextsTooLarge as error:
         errors = [
-            {"loc": ["body", "texts", place], "msg": str(reason)}
+            ErrorPlace(loc=["body", "texts", place], msg=str(reason))
             for place, reason in sorted(error.problems.items())
         ]
         raise ApiError(422, "input_too_large", str(error), errors=errors) from error

@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.classifiers import metric_text
+from apps.classifiers.evaluation.statistics.calibration_error import merge_bins
 from apps.classifiers.models.background_record import BackgroundRecord
 from apps.classifiers.models.classifier import Classifier
 from apps.classifiers.run_results import CurvePoint
@@ -162,7 +163,7 @@ class Run(BackgroundRecord):
     @property
     def calibration_summary(self) -> str:
         """The verdict on calibration, with the commonest confidence as an example."""
-        return metric_text.summarise_calibration(self.metrics, self.reliability)
+        return metric_text.summarise_calibration(self.metrics, merge_bins(self.reliability))
 
     @property
     def has_calibration(self) -> bool:

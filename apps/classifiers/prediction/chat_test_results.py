@@ -14,9 +14,9 @@ from apps.classifiers import metric_text
 from apps.classifiers.evaluation import row_results
 from apps.classifiers.evaluation.statistics import mcnemar
 from apps.classifiers.evaluation.statistics.calibration_error import expected_calibration_error
-from apps.classifiers.evaluation.statistics.confidence_interval import wilson_interval
 from apps.classifiers.models import ChatTest, Run
 from apps.classifiers.prediction import chat_labels
+from apps.core.statistics.confidence_interval import wilson_interval
 from apps.llm.thinking import label_of
 
 DISAGREEMENTS = 100

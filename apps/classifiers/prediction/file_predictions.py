@@ -115,7 +115,7 @@ async def _predict_file(held: HeldTask) -> None:
                 rows = [row | own_cells(cells, kept) for row, (_, cells) in pairs]
                 out.write(writer.encode(map(without_empty, rows)))
                 for row in rows:
-                    counts[row["gate"] or row["label"] or "no label"] += 1
+                    counts[str(row["gate"] or row["label"] or "no label")] += 1
                 done += len(chunk)
                 await in_db(held.report, done, total)
         shutil.move(partial, result_path(file))

@@ -10,7 +10,7 @@ from apps.classifiers.prediction.predict import (
 )
 from apps.classifiers.prediction.text_checks import check_texts
 from apps.embeddings.errors import TextsTooLarge
-from apps.files import RejectedRow
+from apps.files import Cells, RejectedRow
 from apps.llm.permits import Lane
 
 TOP = 3
@@ -34,7 +34,7 @@ def own_columns(columns: Sequence[str], text: str) -> dict[str, str]:
     return names
 
 
-def own_cells(cells: dict[str, Any] | RejectedRow, names: dict[str, str]) -> dict[str, Any]:
+def own_cells(cells: Cells | RejectedRow, names: dict[str, str]) -> dict[str, object]:
     """The file's other cells; none of a row that could not be read."""
     if isinstance(cells, RejectedRow):
         return dict.fromkeys(names.values(), "")
@@ -48,7 +48,7 @@ def _cell(value: Any) -> Any:
 
 
 def row_texts(
-    chunk: list[tuple[int, dict[str, Any] | RejectedRow]], column: str
+    chunk: list[tuple[int, Cells | RejectedRow]], column: str
 ) -> Iterator[tuple[int, str, str]]:
     """Each row's number, text, and what is wrong with it."""
     for number, cells in chunk:
@@ -66,7 +66,7 @@ def row_texts(
 
 async def classify_rows(
     ready: ReadyClassifier, rows: Iterator[tuple[int, str, str]]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """All rows, in order, those without a label with the reason in `note`."""
     given = list(rows)
     good = [place for place, (_, _, problem) in enumerate(given) if not problem]
@@ -95,8 +95,12 @@ async def classify_rows(
     ]
 
 
-def _row(number: int, text: str, answer: Prediction | None, note: str) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {"row": number, "text": text, "note": note}
+def _row(number: int, text: str, answer: Prediction | None, note: str) -> dict[str, object]:
+    row: dict[str, object] = dict.fromkeys(COLUMNS, "") | {
+        "row": number,
+        "text": text,
+        "note": note,
+    }
     if answer is None:
         return row
     row |= {"gate": answer.gate.words, "note": answer.notice}
@@ -106,5 +110,5 @@ def _row(number: int, text: str, answer: Prediction | None, note: str) -> dict[s
     return row
 
 
-def without_empty(row: dict[str, Any]) -> dict[str, Any]:
+def without_empty(row: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in row.items() if value != "" or name == "text"}

@@ -34,7 +34,7 @@ def classify_list(context: RequestContext) -> dict[str, Any]:
     return {
         "classifiers": classifiers,
         "trains": any(row.state == "training" for row in classifiers),
-        "datasets": [_dataset_row(one) for one in Dataset.objects.owned_by(user)[:SHOWN]],
+        "datasets": [_dataset_row(one) for one in _datasets(user)],
         "classifier_pk": classifier.pk if isinstance(classifier, Classifier) else None,
         "dataset_pk": dataset.pk if isinstance(dataset, Dataset) else None,
     }
@@ -60,6 +60,10 @@ def _classifiers(user: Any) -> Any:
         .annotate(status=Subquery(newest.values("status")[:1]))
         .defer(*(f"current__{name}" for name in LARGE_FIELDS))[:SHOWN]
     )
+
+
+def _datasets(user: Any) -> Any:
+    return Dataset.objects.owned_by(user).defer("report", "notes", "split_counts")[:SHOWN]
 
 
 def _classifier_row(one: Any) -> ListRow:

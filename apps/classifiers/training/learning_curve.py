@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.classifiers.evaluation.statistics import mcnemar
-from apps.classifiers.evaluation.statistics.confidence_interval import wilson_interval
 from apps.classifiers.run_results import CurvePoint
 from apps.classifiers.training.estimator import TrainerOptions, fit_once
 from apps.classifiers.training.folds import Codes
 from apps.classifiers.training.rows import RowVectors
 from apps.classifiers.training.trainer import Fit
+from apps.core.statistics.confidence_interval import wilson_interval
 from apps.embeddings.services import take_rows
 
 SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)

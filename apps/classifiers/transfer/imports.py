@@ -4,6 +4,7 @@ import base64
 import binascii
 import json
 import zipfile
+import zlib
 from io import BytesIO
 from typing import Any, TypedDict
 
@@ -65,7 +66,14 @@ def read(data: bytes) -> tuple[Predictor, DisplayedFields]:
         return parse(packed.getvalue(), described), _displayed_fields(card)
     except BadArtefact as error:
         raise BadFile(str(error).replace("trained classifier", "file")) from error
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+    ) as error:
         raise BadFile("The file is damaged or was not exported from Workbench.") from error
 
 
@@ -105,8 +113,9 @@ def _from_npz(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         with np.load(BytesIO(data), allow_pickle=False) as arrays:
             card = json.loads(bytes(arrays["card"].astype(np.uint8)))
             return card, {name: arrays[name] for name in ("weights", "bias")}
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
-        raise BadFile("The file is damaged.") from error
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, OSError, EOFError) as error:
+        # RuntimeError: encrypted, or packed in a way that Python does not read.
+        raise BadFile("The file is damaged or encrypted.") from error
 
 
 def _check_card(card: dict[str, Any]) -> None:

@@ -1,17 +1,19 @@
 """How far confidence is from accuracy, and how far chance alone would put it. Pure numpy."""
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.classifiers.evaluation.statistics.confidence_interval import wilson_interval
+from apps.core.statistics.confidence_interval import wilson_interval
 
 Floats = NDArray[np.float32]
 Codes = NDArray[np.int64]
 
 BINS = 15
 DRAWS = 200
+LEAST_ROWS = 20  # of a point in a diagram: of fewer the interval spans most of it
 
 
 class ReliabilityBin(TypedDict):
@@ -51,6 +53,36 @@ def reliability_bins(
                 )
             )
     return found
+
+
+def merge_bins(bins: Sequence[ReliabilityBin], *, least: int = LEAST_ROWS) -> list[ReliabilityBin]:
+    """Merge neighbouring bins until each holds `least` rows, or one bin holds all.
+
+    The bin of the lowest confidence takes in what is left over.
+    """
+    merged: list[ReliabilityBin] = []
+    waiting: list[ReliabilityBin] = []
+    for one in sorted(bins, key=lambda one: -one["confidence"]):
+        waiting.append(one)
+        if sum(part["count"] for part in waiting) >= least:
+            merged.append(_merged(waiting))
+            waiting = []
+    if waiting:
+        merged = [*merged[:-1], _merged([*merged[-1:], *waiting])]
+    return merged[::-1]
+
+
+def _merged(bins: Sequence[ReliabilityBin]) -> ReliabilityBin:
+    count = sum(one["count"] for one in bins)
+    hits = sum(round(one["count"] * one["accuracy"]) for one in bins)
+    low, high = wilson_interval(hits, count)
+    return ReliabilityBin(
+        confidence=sum(one["count"] * one["confidence"] for one in bins) / count,
+        accuracy=hits / count,
+        count=count,
+        low=low,
+        high=high,
+    )
 
 
 def expected_calibration_error(sure: Floats, right: NDArray[np.bool_]) -> float:

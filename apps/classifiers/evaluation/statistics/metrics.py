@@ -14,7 +14,7 @@ from apps.classifiers.evaluation.statistics.calibration_error import (
     expected_calibration_error,
     reliability_bins,
 )
-from apps.classifiers.evaluation.statistics.confidence_interval import wilson_interval
+from apps.core.statistics.confidence_interval import wilson_interval
 
 Floats = NDArray[np.float32]
 Codes = NDArray[np.int64]

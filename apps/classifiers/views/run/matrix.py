@@ -53,7 +53,7 @@ def matrix(request: HttpRequest, pk: int, number: int) -> HttpResponse:
         raise Http404
     shown = matrix_of(run, whole=request.GET.get("all") == "1")
     context = {"classifier": run.classifier, "run": run, "matrix": shown}
-    return render(request, "classifiers/results/_matrix.html", context)
+    return render(request, "classifiers/results/confusion/_matrix.html", context)
 
 
 def matrix_of(run: Run, *, whole: bool) -> Matrix:

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from apps.classifiers.errors import NoRowResults
 from apps.classifiers.evaluation import confusion_matrix
 from apps.classifiers.evaluation.statistics import mcnemar
+from apps.classifiers.evaluation.statistics.calibration_error import merge_bins
 from apps.classifiers.models import Classifier, Run, Status
 from apps.classifiers.views.run.matrix import matrix_of
 from apps.classifiers.views.run.run_page import get_classifier, load_run_predictions, parse_number
@@ -56,7 +57,7 @@ def charts(request: HttpRequest, pk: int, number: int) -> HttpResponse:
             "labels": [entry["label"] for entry in run.per_class],
             "support": [entry["support"] for entry in run.per_class],
             "cells": cells,
-            "reliability": run.reliability,
+            "reliability": merge_bins(run.reliability),
             "curve": run.learning_curve,
         }
     )

@@ -168,11 +168,13 @@ def _presets(known: RowResults, basis: Basis) -> list[Preset]:
     caught_of = basis.out_of_scope.familiarity[basis.told]
     if not len(caught_of):
         caught_of = basis.rows.familiarity[~basis.rows.correct]
-    found = []
+    found: list[Preset] = []
     for name, use, kept in PRESETS:
         limit = score_limit.score_limit(known.train.familiarity, kept)
         caught = float((caught_of < limit).mean()) if len(caught_of) else None
         lost = float((basis.rows.familiarity < limit).mean()) if len(basis.rows) else 0.0
+        if found and (found[-1].caught, found[-1].lost) == (caught, lost):
+            use = f"on these rows the same as {found[-1].name}"
         found.append(Preset(name, use, kept, caught, lost))
     return found
 

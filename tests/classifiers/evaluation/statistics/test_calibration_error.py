@@ -11,6 +11,7 @@ from apps.classifiers.evaluation.statistics.calibration_error import (
     chance_calibration_error,
     classwise_calibration_error,
     expected_calibration_error,
+    merge_bins,
     reliability_bins,
 )
 
@@ -82,3 +83,18 @@ def test_reliability_bins_hold_every_row_once_in_order(pairs: tuple[Floats, np.n
     assert confidence == sorted(confidence)
     for entry in bins:
         assert 0 <= entry["low"] <= entry["accuracy"] + 1e-9 <= entry["high"] + 2e-9
+
+
+@given(rows, st.integers(1, 40))
+def test_merged_bins_hold_enough_rows_and_every_row(
+    pairs: tuple[Floats, np.ndarray], least: int
+) -> None:
+    bins = reliability_bins(*pairs)
+    merged = merge_bins(bins, least=least)
+    counts = [one["count"] for one in merged]
+    assert sum(counts) == len(pairs[0])
+    assert len(merged) == 1 or min(counts) >= least
+    confidence = [one["confidence"] for one in merged]
+    assert confidence == sorted(confidence)
+    right = sum(one["count"] * one["accuracy"] for one in merged)
+    assert right == pytest.approx(pairs[1].sum())
