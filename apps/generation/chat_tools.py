@@ -1,11 +1,12 @@
 """Starting a generation job, for the model a person talks to. It asks first."""
 
 import secrets
+from typing import NotRequired, TypedDict
 
 from django.contrib.auth.models import User
 
 from apps.batch.services import wake_pump
-from apps.core.tools import Arguments, ToolError
+from apps.core.tools import ToolError
 from apps.generation import services
 from apps.generation.job_request import JobRequest
 from apps.generation.models import SavedRecipe
@@ -19,12 +20,18 @@ from apps.servers.services import NoServer
 NAMED_AT_MOST = 50
 
 
-async def start_generation_job(user: User, arguments: Arguments) -> str:
+class NewJob(TypedDict):
+    recipe: str
+    rows: int
+    name: NotRequired[str]
+
+
+async def start_generation_job(user: User, arguments: NewJob) -> str:
     """Queues a job of a saved recipe, at its newest version."""
     return await in_db(_start, user, arguments)
 
 
-def _start(user: User, arguments: Arguments) -> str:
+def _start(user: User, arguments: NewJob) -> str:
     name, rows = arguments["recipe"].strip(), arguments["rows"]
     named = SavedRecipe.objects.owned_by(user).filter(name__iexact=name)
     saved = named.select_related("server").first()

@@ -7,6 +7,7 @@ from ninja import Status
 
 from apps.batch import services as batches
 from apps.core.api import ApiError, get_owned
+from apps.core.errors import ErrorPlace
 from apps.generation.api.schemas import Counts, JobOut, JobServerOut, Reason
 from apps.generation.models import Job
 from apps.generation.recipe.problems import RecipeError
@@ -76,7 +77,7 @@ def _server_json(found: batches.JobServer) -> JobServerOut:
 
 def invalid(error: RecipeError) -> ApiError:
     errors = [
-        {"loc": ["body", "data", "recipe", *problem.place], "msg": problem.message}
+        ErrorPlace(loc=["body", "data", "recipe", *problem.place], msg=problem.message)
         for problem in error.problems
     ]
     return ApiError(422, "invalid", f"The recipe is not valid: {error}", errors=errors)

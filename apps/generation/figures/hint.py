@@ -45,6 +45,8 @@ _THRESHOLD = ("near_duplicate", "seed_duplicate", "near_meaning", "seed_meaning"
 class Hint:
     status: str
     code: str
+    rows: int
+    """Lost for this reason."""
     sentence: str
     fix: Fix
     label: str
@@ -69,7 +71,7 @@ def hint_of(reasons: Sequence[tuple[str, str, int]], *, can_retry: bool) -> Hint
         f"{share} {status} rows {what}." if what else f"{share} {status} rows: {label_of(code)}."
     )
     if status == ItemStatus.FAILED and can_retry:
-        return Hint(status, code, sentence, "retry", "Retry failed rows")
+        return Hint(status, code, rows, sentence, "retry", "Retry failed rows")
     if code in _THRESHOLD:
-        return Hint(status, code, sentence, "threshold", "Change the threshold")
-    return Hint(status, code, sentence, "recipe", _FIXES.get(code, "Change the recipe"))
+        return Hint(status, code, rows, sentence, "threshold", "Change the threshold")
+    return Hint(status, code, rows, sentence, "recipe", _FIXES.get(code, "Change the recipe"))

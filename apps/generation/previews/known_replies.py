@@ -8,7 +8,6 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from typing import Annotated
 
 from annotated_types import Ge, Le, Len
@@ -38,6 +37,8 @@ class Reply(BaseModel):
     tokens_per_second: float | None
     tells_cached: bool
     is_estimated: bool
+    drafted: Tokens = 0
+    draft_accepted: Tokens = 0
     seconds: Annotated[float, Ge(0), Le(10**6)]
 
     @property
@@ -49,6 +50,8 @@ class Reply(BaseModel):
             self.tokens_per_second,
             self.tells_cached,
             self.is_estimated,
+            self.drafted,
+            self.draft_accepted,
         )
         return Completion(self.text, self.reasoning, self.finish_reason, usage)
 
@@ -124,11 +127,17 @@ class RecordedCompletion(ResumableCompletion):
 
 
 def _recorded(key: str, completion: Completion, seconds: float) -> Reply:
+    usage = completion.usage
     return Reply(
         request=key,
         text=completion.text,
         reasoning=completion.reasoning,
         finish_reason=completion.finish_reason,
-        **asdict(completion.usage),
+        prompt_tokens=usage.prompt_tokens,
+        cached_tokens=usage.cached_tokens,
+        completion_tokens=usage.completion_tokens,
+        tokens_per_second=usage.tokens_per_second,
+        tells_cached=usage.tells_cached,
+        is_estimated=usage.is_estimated,
         seconds=seconds,
     )

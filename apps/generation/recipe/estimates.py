@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from apps.batch.models import FINISHED, Batch, ItemStatus
-from apps.batch.services import rows_of
+from apps.batch.services import batches_of, rows_of
 from apps.generation.recipe.spec import HANDLER
 from apps.generation.rows.preview import Preview
 from apps.servers.models import Server
@@ -137,16 +137,13 @@ def _seconds_of(
 def recent_rates(server: Server, model: str) -> list[float]:
     """Output tokens per second of the last jobs with this model and all slots, prompts included by
     their share."""
-    last = Batch.objects.filter(
-        server=server,
-        model=model,
-        handler=HANDLER,
+    last = batches_of(HANDLER, server, model).filter(
         width=None,
         active_seconds__gt=MIN_SECONDS,
         created__gt=timezone.now() - RECENT,
     )
     found = []
-    for batch in last.order_by("-pk")[:JOBS]:
+    for batch in last[:JOBS]:
         read = batch.prompt_tokens - batch.cached_tokens
         if work := batch.completion_tokens + READ_SHARE * read:
             found.append(work / batch.active_seconds)

@@ -16,6 +16,8 @@ Params = Mapping[str, ParamValue]
 # Every recipe has them, unless it says null. Nothing that only some servers take.
 DEFAULT_PARAMS: dict[str, ParamValue] = {"temperature": 0.9, "max_tokens": 300}
 MAX_STOPS, MAX_STOP = 16, 200  # texts, characters of one
+PARAM_LABELS = {"min_p": "min-p", "top_p": "top-p", "top_k": "top-k"}
+"""Others are named as they are, with spaces."""
 # Not sent as they are: `rows.generate_row` converts them.
 CONVERTED = ("max_tokens", "thinking", "reasoning_effort")
 

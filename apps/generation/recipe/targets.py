@@ -23,7 +23,7 @@ MODEL_WORDS = {
     "unloaded": "not loaded",
     "loading": "loading",
     "downloading": "downloading",
-    "failed": "did not start",
+    "failed": "failed to start",
 }
 
 

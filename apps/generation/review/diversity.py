@@ -5,18 +5,14 @@ are compared with as many texts of each, and the mean length stands beside.
 """
 
 import zlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.similarity.words import has_spaced_words, split_words
+from apps.similarity.word_runs import WordRuns
 
-MOST_TEXTS = 1_000
-RUN = 4  # words
 PARTS, FEWEST_PARTS, FEWEST_OF_A_PART = 24, 4, 5
 
 
@@ -39,40 +35,53 @@ class Diversity:
     here of embeddings; None where there are none."""
 
 
-def measure(texts: Sequence[str], vectors: NDArray[np.float32] | None = None) -> Diversity | None:
-    """The figures of some texts; None where there are fewer than two.
+class TextSample:
+    """Texts whose words are counted once, and measured as a whole and in parts."""
 
-    Args:
-        vectors: their embeddings of unit length, (texts, dimensions).
-    """
-    if len(texts) < 2:
-        return None
-    raw = "\n".join(texts).encode("utf-8", "replace")
-    if not has_spaced_words(texts):
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self._words = WordRuns.count(texts)
+
+    def measure(
+        self, part: Sequence[int] | None = None, vectors: NDArray[np.float32] | None = None
+    ) -> Diversity | None:
+        """The figures of all texts or of a part; None where there are fewer than two.
+
+        Args:
+            part: positions of the texts.
+            vectors: their embeddings of unit length, (texts, dimensions).
+        """
+        places = range(len(self.texts)) if part is None else part
+        if len(places) < 2:
+            return None
+        chosen, words = self._choose(places), self._words
+        spaced = words.has_spaced_words(chosen)
+        raw = "\n".join(self.texts[at] for at in places).encode("utf-8", "replace")
         return Diversity(
-            texts=len(texts),
+            texts=len(places),
             compression=len(raw) / len(zlib.compress(raw, 9)),
-            distinct_2=None,
-            self_repetition=None,
-            mean_words=None,
+            distinct_2=words.distinct_pairs(chosen) if spaced else None,
+            self_repetition=words.sharing_a_run(chosen) / len(places) if spaced else None,
+            mean_words=float(words.words[chosen].mean()) if spaced else None,
             vendi=None if vectors is None else vendi_score(vectors),
         )
-    words = [split_words(text) for text in texts]
-    pairs = [pair for found in words for pair in pairwise(found)]
-    return Diversity(
-        texts=len(texts),
-        compression=len(raw) / len(zlib.compress(raw, 9)),
-        distinct_2=len(set(pairs)) / len(pairs) if pairs else 0.0,
-        self_repetition=_self_repetition(words),
-        mean_words=sum(map(len, words)) / len(words),
-        vendi=None if vectors is None else vendi_score(vectors),
-    )
 
+    def course(self) -> list[float]:
+        """Distinct pairs of words in each of equal parts, from the first to the last: does it
+        begin to repeat? Empty for too few texts to tell, and where words are not counted."""
+        parts = min(PARTS, len(self.texts) // FEWEST_OF_A_PART)
+        if parts < FEWEST_PARTS:
+            return []
+        size = len(self.texts) // parts
+        chunks = [self._choose(range(at * size, (at + 1) * size)) for at in range(parts)]
+        if not all(map(self._words.has_spaced_words, chunks)):
+            return []
+        return [self._words.distinct_pairs(chunk) for chunk in chunks]
 
-def _self_repetition(words: Sequence[Sequence[str]]) -> float:
-    runs = [{tuple(found[at : at + RUN]) for at in range(len(found) - RUN + 1)} for found in words]
-    counts = Counter(run for found in runs for run in found)
-    return sum(any(counts[run] > 1 for run in found) for found in runs) / len(runs)
+    def _choose(self, places: Sequence[int]) -> NDArray[np.bool_]:
+        chosen = np.zeros(len(self.texts), dtype=np.bool_)
+        chosen[list(places)] = True
+        return chosen
 
 
 def vendi_score(vectors: NDArray[np.float32]) -> float:
@@ -87,16 +96,3 @@ def vendi_score(vectors: NDArray[np.float32]) -> float:
     values = np.linalg.eigvalsh(kernel / count)
     values = values[values > 1e-12]
     return float(np.exp(-(values * np.log(values)).sum()))
-
-
-def course(texts: Sequence[str]) -> list[float]:
-    """Distinct pairs of words in each of equal parts, from the first to the last: does it begin to
-    repeat? Empty for too few texts to tell, and where words are not counted."""
-    parts = min(PARTS, len(texts) // FEWEST_OF_A_PART)
-    if parts < FEWEST_PARTS:
-        return []
-    size = len(texts) // parts
-    chunks = [texts[at * size : (at + 1) * size] for at in range(parts)]
-    found = [measured.distinct_2 for chunk in chunks if (measured := measure(chunk)) is not None]
-    known = [value for value in found if value is not None]
-    return known if len(known) == parts else []

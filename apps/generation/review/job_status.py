@@ -4,7 +4,7 @@ from typing import Any
 
 from apps.batch import services as batches
 from apps.batch.handlers import find_handler
-from apps.batch.models import ACTIVE, Batch, BatchStatus, ItemStatus
+from apps.batch.models import ACTIVE, SLOWED_DOWN, Batch, BatchStatus, ItemStatus
 from apps.batch.services import ProbeResult
 from apps.generation.figures.time_left import time_left
 from apps.generation.models import Job
@@ -28,9 +28,11 @@ def job_status(job: Job) -> dict[str, Any]:
     running = progress.counts[ItemStatus.RUNNING]
     waits = status == BatchStatus.RUNNING and progress.counts[ItemStatus.PENDING] > 0
     probe = batches.throughput_of(batch.pk).probe
+    reason = batches.wait_reason(batch)
     return {
         "job": job,
-        "reason": batches.wait_reason(batch),
+        "reason": reason,
+        "rate_limited": reason.startswith(SLOWED_DOWN),
         "servers": batches.servers_of(batch),
         "progress": progress,
         "time_left": time_left(progress, batch.active_seconds),

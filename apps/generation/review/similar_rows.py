@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from django.db.models import QuerySet
 from numpy.typing import NDArray
 
 from apps.batch.models import Item, ItemStatus
@@ -22,6 +23,7 @@ LOOKED_UP = 20_000  # by their signatures: 5 MB
 COMPARED = 200  # by their texts
 NEIGHBOURS = 3
 LEAST_SHARE = 0.05
+CLOSE_SHARE = 0.3  # below, nearly every word differs
 SAMPLE = 1_000
 SHOWN = 1_200  # characters of a similar row
 KEPT_FROM = 2_000  # accepted rows
@@ -50,7 +52,11 @@ class SimilarRow:
     text: str
     share: float
     stretches: list[Stretch]
-    """The text, cut by which words differ from the row it is compared with."""
+    """The text, cut by which words differ from the row it is compared with, if it is close."""
+
+    @property
+    def is_close(self) -> bool:
+        return self.share >= CLOSE_SHARE
 
 
 @dataclass(frozen=True)
@@ -109,12 +115,16 @@ def find_similar_rows(spec: Spec, item: Item) -> SimilarRows:
         found.append((jaccard_similarity(text, other_text), other.index, other_text))
     found.sort(reverse=True)
     alike = [
-        SimilarRow(index, other, share, different_words(other[:SHOWN], text))
+        SimilarRow(index, other, share, _compare(other[:SHOWN], text, share))
         for share, index, other in found[:NEIGHBOURS]
         if share > LEAST_SHARE
     ]
     own = keys.count(item.pk)
     return SimilarRows(alike, len(keys) - own + len(unknown))
+
+
+def _compare(other: str, text: str, share: float) -> list[Stretch]:
+    return different_words(other, text) if share >= CLOSE_SHARE else [Stretch(other, False)]
 
 
 def _signatures(batch_id: int) -> tuple[list[int], NDArray[np.uint16]]:
@@ -157,9 +167,14 @@ def _text_of(spec: Spec, item: Item) -> str:
 
 
 def sample_rows(job: Job, size: int = SAMPLE) -> list[Item]:
-    """Accepted rows by chance, in their order."""
-    items = rows_of(job.batch_id).filter(status=ItemStatus.ACCEPTED)
-    chosen = items.exclude(fingerprint=None).order_by("fingerprint")
+    """Draw accepted rows by chance, in their order."""
+    chosen = sampled_from(job).order_by("fingerprint")
     return sorted(
         chosen.only("index", "input", "output", "edited")[:size], key=lambda item: item.index
     )
+
+
+def sampled_from(job: Job) -> QuerySet[Item]:
+    """Return the rows that a sample is drawn from: accepted, with free text."""
+    accepted = rows_of(job.batch_id).filter(status=ItemStatus.ACCEPTED)
+    return accepted.exclude(fingerprint=None)

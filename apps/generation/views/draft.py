@@ -60,6 +60,8 @@ class Draft(FormErrors):
     """Primary keys of what the rows are to improve; see `Job`."""
     earlier_batch: Batch | None = None
     """Of the job that this one copies."""
+    saved_recipe: int | None = None
+    """Primary key of the saved recipe that it comes from."""
 
     @classmethod
     def from_recipe(cls, name: str, recipe: Mapping[str, Any]) -> "Draft":

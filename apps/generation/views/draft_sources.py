@@ -18,7 +18,7 @@ def first_draft(request: HttpRequest, owner: User) -> Draft:
     if (starter := starters.BY_KEY.get(asked.get("recipe", ""))) is not None:
         return Draft.from_recipe(starter.name, starter.recipe)
     if (job_key := asked.get("like", "")).isdecimal():
-        jobs = Job.objects.owned_by(owner).select_related("batch__server")
+        jobs = Job.objects.owned_by(owner).select_related("batch__server", "version")
         return _from_job(owner, get_object_or_404(jobs, pk=int(job_key)))
     if (number := asked.get("version", "")).isdecimal():
         mine = RecipeVersion.objects.filter(saved__owner=owner).select_related("saved__server")
@@ -26,6 +26,7 @@ def first_draft(request: HttpRequest, owner: User) -> Draft:
         draft = Draft.from_recipe(version.saved.name, version.body)
         draft.target = targets.choice_value(version.saved.server, version.saved.model)
         draft.keep = version.saved.kept
+        draft.saved_recipe = version.saved_id
         if version.saved.lost_its_server:
             draft.errors["target"] = (
                 "The model server of this recipe was removed. Choose another one, or keep the "
@@ -42,6 +43,7 @@ def _from_job(owner: User, job: Job) -> Draft:
     draft = Draft.from_recipe(job.name, job.recipe)
     filters = job.spec.filters
     draft.earlier_batch = batch
+    draft.saved_recipe = job.version.saved_id if job.version else None
     draft.target = targets.choice_value(batch.server, batch.model)
     draft.all_servers = batch.all_servers
     if batch.server is None:

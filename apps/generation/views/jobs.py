@@ -35,7 +35,7 @@ def index(request: HttpRequest) -> HttpResponse:
     if request.headers.get("HX-Request") and not request.headers.get("HX-Boosted"):
         key = request.GET.get("open", "")
         context["list_current"] = {"pk": int(key) if key.isdecimal() and len(key) < 10 else 0}
-        return render(request, "generation/job/_list_body.html", context)
+        return render(request, "generation/job/list/_list_body.html", context)
     return render(request, "generation/index.html", context | {"starters": STARTERS})
 
 

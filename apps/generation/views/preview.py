@@ -66,7 +66,7 @@ async def preview(request: HttpRequest) -> HttpResponse:
         except (NoServer, LLMError) as error:
             context["problem"] = str(error)
     context |= draft.feedback()
-    return await sync_to_async(render)(request, "generation/editor/_preview.html", context)
+    return await sync_to_async(render)(request, "generation/editor/preview/_preview.html", context)
 
 
 @require_POST

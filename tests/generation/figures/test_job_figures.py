@@ -95,6 +95,7 @@ def test_the_most_frequent_reason_and_a_fix(
     found = hint_of(reasons, can_retry=True)
     assert found is not None
     assert (found.sentence, found.fix) == (sentence, fix)
+    assert f"{found.rows} " in sentence  # "Show 4" opens as many
 
 
 @pytest.mark.parametrize("reasons", [[], [("rejected", "judged", 2)], [("rejected", "by_hand", 9)]])

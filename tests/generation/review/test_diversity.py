@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from apps.generation.review.diversity import course, measure, vendi_score
+from apps.generation.review.diversity import TextSample, vendi_score
 
 SAME = ["The kettle boils water fast."] * 20
 VARIED = [f"{word} {number} things" for number, word in enumerate("abcdefghijklmnopqrst")]
 
 
 def test_the_same_text_again_and_again() -> None:
-    found = measure(SAME)
+    found = TextSample(SAME).measure()
     assert found is not None
     assert found.distinct_2 == pytest.approx(4 / 80)
     assert found.self_repetition == 1.0
@@ -19,7 +19,7 @@ def test_the_same_text_again_and_again() -> None:
 
 
 def test_different_texts() -> None:
-    found = measure(VARIED)
+    found = TextSample(VARIED).measure()
     assert found is not None
     assert found.distinct_2 == 1.0
     assert found.self_repetition == 0.0
@@ -27,9 +27,9 @@ def test_different_texts() -> None:
 
 
 def test_too_few_to_say() -> None:
-    assert measure([]) is None
-    assert measure(["one"]) is None
-    assert course(VARIED[:19]) == []
+    assert TextSample([]).measure() is None
+    assert TextSample(["one"]).measure() is None
+    assert TextSample(VARIED[:19]).course() == []
 
 
 def test_the_vendi_score_counts_what_is_different() -> None:
@@ -47,19 +47,21 @@ def test_the_vendi_score_counts_what_is_different() -> None:
 
 def test_the_course_shows_where_it_begins_to_repeat() -> None:
     texts = [f"text {number} is one of its kind {number}" for number in range(120)] + SAME * 6
-    found = course(texts)
+    found = TextSample(texts).course()
     assert len(found) == 24
     assert min(found[:12]) > 3 * max(found[12:])
-    assert len(course(texts[:23])) == 4  # few rows are fewer points
+    assert len(TextSample(texts[:23]).course()) == 4  # few rows are fewer points
 
 
 def test_words_are_not_counted_where_none_are_apart() -> None:
     texts = [f"我的信用卡{number}今天早上被重复扣款了" for number in range(40)]
-    found = measure(texts)
+    found = TextSample(texts).measure()
     assert found is not None
     assert (found.distinct_2, found.self_repetition, found.mean_words) == (None, None, None)
     assert found.compression > 2
-    assert course(texts) == []
-    mixed = measure(["The shop 北京 was open all day.", "A lamp from 東京 that is bright."])
+    assert TextSample(texts).course() == []
+    mixed = TextSample(
+        ["The shop 北京 was open all day.", "A lamp from 東京 that is bright."]
+    ).measure()
     assert mixed is not None
     assert mixed.mean_words == 7

@@ -55,6 +55,22 @@ def test_similar_rows_are_accepted_ones_and_not_the_row_itself(job: Job) -> None
     assert indices(found.rows) == [0, 2]
 
 
+def test_words_are_marked_in_close_rows_alone(job: Job) -> None:
+    texts = [
+        "A red kettle that sings.",
+        "A red kettle that sinks.",
+        "A red kettle for the garden, with a lid.",
+    ]
+    for index, text in enumerate(texts):
+        output = {"text": text, "label": "positive"}
+        finish(job, index, ItemStatus.ACCEPTED, output=output, fingerprint=str(index))
+    close, far = find_similar_rows(job.spec, item_of(job, 0)).rows
+    assert close.is_close
+    assert [one.text for one in close.stretches if one.differs] == ["sinks."]
+    assert not far.is_close
+    assert [(one.text, one.differs) for one in far.stretches] == [(far.text, False)]
+
+
 def test_a_row_without_text_is_similar_to_none(job: Job) -> None:
     finish(job, 0, ItemStatus.ACCEPTED, output={"text": " ", "label": "positive"})
     found = find_similar_rows(job.spec, item_of(job, 0))

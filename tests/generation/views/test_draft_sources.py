@@ -66,6 +66,8 @@ def test_a_saved_recipe_with_its_model(
     assert str(server.pk) in draft.target
     assert "writer" in draft.target
     assert draft.errors == {}
+    page = browser.get(f"/generate/new/?version={version.pk}").content.decode()
+    assert f'href="/generate/recipes/{version.saved_id}/"' in page
 
 
 def test_a_saved_recipe_whose_server_was_removed(

@@ -20,6 +20,7 @@ from apps.generation.recipe.columns.choices import Choice
 from apps.generation.recipe.columns.written import Written
 from apps.generation.recipe.library import versions
 from apps.generation.recipe.library.compare import compare_recipes
+from apps.generation.recipe.params import PARAM_LABELS
 from apps.generation.review.job_status import job_status
 from apps.generation.review.similar_rows import sample_rows
 from apps.generation.rows import preview
@@ -136,6 +137,11 @@ def recipe(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         **head(request, found, "recipe"),
         "spec": found.spec,
+        "params": [
+            f"{PARAM_LABELS.get(name, name.replace('_', ' '))} {value}"
+            for name, value in found.spec.recipe.params.items()
+            if value is not None
+        ],
         "columns": [_column_line(column) for column in found.spec.recipe.columns],
         "recipe_json": preview.format_json(found.recipe),
         "newest": newest if is_changed else None,
@@ -167,7 +173,7 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
     context["state"] = job_state(found.batch.status, figures.counts, figures.wanted)
     context |= {"unseen": None, "reviewed": 0}
     context["changed"] = request.GET.get("was", found.batch.status) != found.batch.status
-    answer = render(request, "generation/job/_progress_update.html", context)
+    answer = render(request, "generation/job/progress/_progress_update.html", context)
     if not context["live"]:
         answer["HX-Trigger"] = "job-ended"
     return answer

@@ -13,6 +13,7 @@ from apps.batch.models import Batch, ItemStatus
 from apps.generation.models import Job, RecipeVersion, SavedRecipe
 from apps.generation.recipe.parse import to_json
 from tests.generation.conftest import JUDGED, finish, set_fingerprints
+from tests.markup import visible_text
 
 
 def shown(client: Client, job: Job, tab: str = "") -> str:
@@ -44,7 +45,7 @@ def test_a_job_without_a_row_is_failed_and_shows_its_rows(browser: Client, job: 
 def test_a_queued_job_says_why_and_since_when(browser: Client, job: Job) -> None:
     Batch.objects.update(status="queued", reason="All slots are busy.")
     page = shown(browser, job)
-    assert "<strong>Queued</strong> <span>since today" in page
+    assert "Queued since today" in visible_text(page)
     assert "All slots are busy." in page
 
 
@@ -148,6 +149,18 @@ def test_the_recipe_shows_what_changed_since(browser: Client, alice: User, job: 
     assert "Changes from v1 to v2" in page
     assert "system: Be short." in page
     assert JUDGED is not body
+
+
+def test_the_recipe_names_its_parameters_in_words(browser: Client, job: Job) -> None:
+    page = shown(browser, job, "recipe/")
+    assert "· max tokens " in page
+    assert "· max_tokens" not in page
+
+
+def test_the_line_of_a_slowed_job_says_rate_limited(browser: Client, job: Job) -> None:
+    assert "rate-limited" not in shown(browser, job, "rows/")
+    Batch.objects.update(status="running", reason="Slowed down: 20 requests per minute.")
+    assert "<span>rate-limited</span>" in shown(browser, job, "rows/")
 
 
 def test_the_list_is_searched(browser: Client, job: Job) -> None:

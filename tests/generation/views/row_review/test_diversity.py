@@ -11,6 +11,7 @@ from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
 from apps.generation.services import create_job
+from apps.generation.views.row_review import diversity
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from tests.generation.conftest import finish, new_job
@@ -70,6 +71,18 @@ async def test_many_rows_have_a_course(
     assert [float(x) for x, _ in points] == pytest.approx([0, 100 / 3, 200 / 3, 100], abs=0.1)
     assert all(1 <= float(y) <= 23 for _, y in points)
     assert "<polyline" in answer.content.decode()
+
+
+async def test_long_rows_are_drawn_by_chance(
+    async_browser: AsyncClient, alice: User, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await in_db(new_job, alice, server)
+    await in_db(accept, job, 10)
+    address = f"/generate/{job.pk}/diversity/"
+    assert "Based on all accepted rows" in (await async_browser.get(address)).content.decode()
+    monkeypatch.setattr(diversity, "MOST_CHARACTERS", 200)
+    page = (await async_browser.get(address)).content.decode()
+    assert "Based on 5 of 10 accepted rows, drawn at random." in page
 
 
 async def test_diversity_is_read_only_and_for_its_owner(
