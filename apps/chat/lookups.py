@@ -2,7 +2,7 @@
 
 from django.http import HttpRequest
 
-from apps.chat.models import Conversation, Message, Preset, SystemPrompt
+from apps.chat.models import Conversation, Document, Message, Preset, Project, SystemPrompt
 from apps.core.api import NotFound, get_owned, owner
 from apps.servers.models import Server
 
@@ -56,3 +56,12 @@ def get_preset(request: HttpRequest, pk: int | None) -> Preset:
     if pk is None:
         return Preset()
     return get_owned(Preset.objects.select_related("server", "system_prompt"), request, pk)
+
+
+def get_project(request: HttpRequest, pk: int) -> Project:
+    found = Project.objects.select_related("system_prompt", "preset", "server", "owner")
+    return get_owned(found, request, pk)
+
+
+def get_document(request: HttpRequest, pk: int) -> Document:
+    return get_owned(Document.objects.select_related("project", "owner"), request, pk)

@@ -9,13 +9,13 @@ from apps.chat.views import (
     conversation,
     cuts,
     documents,
-    preferences,
     projects,
     transfer,
 )
 from apps.chat.views.composer import library as composer_library
 from apps.chat.views.composer import menus
 from apps.chat.views.panel import library, settings, tools
+from apps.chat.views.preferences import preferences
 
 app_name = "chat"
 urlpatterns = [
@@ -25,8 +25,6 @@ urlpatterns = [
     path("prompts/find/", composer_library.find, name="find_prompts"),
     path("prompts/<int:pk>/", composer_library.save, name="save_prompt"),
     path("prompts/<int:pk>/delete/", composer_library.delete, name="delete_prompt"),
-    path("presets/<int:pk>/", composer_library.rename_preset, name="rename_preset"),
-    path("presets/<int:pk>/delete/", composer_library.delete_preset, name="remove_preset"),
     path("older/", chat_list.older, name="older_chats"),
     path("find/", chat_list.find, name="search"),
     path("states/", chat_list.states, name="states"),
@@ -95,6 +93,7 @@ urlpatterns = [
     path("answers/<int:pk>/keep/", compare.keep, name="keep_answer"),
     path("answers/<int:pk>/continue/", branches.continue_answer, name="continue_answer"),
     path("answers/<int:pk>/", answers.answer, name="answer"),
+    path("answers/<int:pk>/sources/<int:number>/", documents.source, name="source"),
     path("answers/<int:pk>/stop/", answers.stop, name="stop"),
     path("answers/<int:pk>/now/", answers.answer_now, name="answer_now"),
     path("answers/<int:pk>/again/", answers.regenerate, name="regenerate"),

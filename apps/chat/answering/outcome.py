@@ -67,6 +67,11 @@ class Outcome:
     """Of the thoughts of all requests."""
     _reasoning_tokens: int = 0
 
+    @property
+    def is_only_thought(self) -> bool:
+        """True where the tokens ran out before the text began."""
+        return self.finish_reason == THOUGHT_TOO_LONG
+
     def end(
         self, status: Status, finish_reason: str = "", *, code: str = "", detail: str = ""
     ) -> None:
@@ -205,7 +210,7 @@ def save(
         reasoning_ms=outcome.reasoning_ms(),
         reasoning_tokens=outcome.reasoning_tokens or None,
         finished=timezone.now(),
-        **outcome.usage_fields(),
+        **({"ttft_ms": outcome.ttft_ms()} | outcome.usage_fields()),
     )
     # An answer that continues another has that one's calls before it calls anything itself.
     may_have_calls = outcome.has_called or prompt is None or prompt.previous_calls

@@ -354,7 +354,7 @@ class Turn:
                         outcome.end(Status.COMPLETE, "length")
                         break
             if outcome.usage is not None:
-                held.record_usage(outcome.usage)
+                held.record_usage(outcome.usage, is_only_thought=outcome.is_only_thought)
                 if target.saves_slots:
                     source = llm.source_of(prompt.conversation)
                     await llm.record_prompt(

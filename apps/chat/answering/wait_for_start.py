@@ -32,5 +32,5 @@ async def wait_for_start(server: Server, log: AnswerLog) -> Server:
         await asyncio.sleep(POLL_SECONDS)
         server = await llm.refresh_server(server)
     if reported and server.state == State.UNREACHABLE:
-        raise Unreachable(server.facts.error or "The model server did not start. See its log.")
+        raise Unreachable(server.facts.error or "The model server failed to start. See its log.")
     return server

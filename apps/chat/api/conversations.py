@@ -7,72 +7,58 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
 from apps.chat.answering import titles
-from apps.chat.api.schemas import MessageOut, message_out
+from apps.chat.api.schemas import MessageOut, ToolsIn, message_out
 from apps.chat.conversation_list import library
-from apps.chat.conversations import services
+from apps.chat.conversations import projects, services
 from apps.chat.conversations.branch_view import active_branch
 from apps.chat.lookups import (
     find_message,
     get_conversation,
     get_preset,
+    get_project,
     get_prompt,
     get_server,
 )
 from apps.chat.models import (
-    MAX_ROUNDS,
-    ROUNDS,
     TITLE_LENGTH,
     Conversation,
     SamplingParams,
-    ToolSettings,
 )
 from apps.chat.prompt import response_format as response_formats
-from apps.chat.tools import settings as tool_settings
 from apps.core.api import Page, owner, page
-from apps.core.tools import Approval
 
 router = Router()
 
 
-class ToolsIn(Schema):
-    """The tools that a conversation's model may call, and their approvals."""
-
-    use: dict[str, Approval] = {}
-    rounds: int = Field(ROUNDS, ge=1, le=MAX_ROUNDS)
-    parallel: bool = True
-
-    def checked(self, person: int) -> ToolSettings:
-        return tool_settings.check(self.use, self.rounds, self.parallel, person)
-
-
-class ConversationIn(Schema):
-    title: str = Field("", max_length=TITLE_LENGTH)
-    preset: int | None = None
+class ConversationSettings(Schema):
+    project: int | None = None
     server: int | None = None
-    model: str = Field("", max_length=300)
     system_prompt: int | None = None
     params: SamplingParams | None = None
     response_format: dict[str, Any] | None = None
     tools: ToolsIn | None = None
 
 
-class ConversationPatch(Schema):
+class ConversationIn(ConversationSettings):
+    title: str = Field("", max_length=TITLE_LENGTH)
+    preset: int | None = None
+    """Its settings take the place of the project's."""
+    model: str = Field("", max_length=300)
+
+
+class ConversationPatch(ConversationSettings):
     title: str | None = Field(None, min_length=1, max_length=TITLE_LENGTH)
-    server: int | None = None
     model: str | None = Field(None, max_length=300)
-    system_prompt: int | None = None
-    params: SamplingParams | None = None
-    response_format: dict[str, Any] | None = None
     active_leaf: int | None = None
     pinned: bool | None = None
     archived: bool | None = None
     tags: list[str] | None = None
-    tools: ToolsIn | None = None
 
 
 class ConversationOut(Schema):
     id: int
     title: str
+    project: int | None
     server: int | None
     model: str
     system_prompt: int | None
@@ -106,8 +92,11 @@ def list_conversations(request: HttpRequest, limit: int = 100, after: str | None
 
 @router.post("/conversations", response={201: ConversationOut})
 def open_conversation(request: HttpRequest, data: ConversationIn) -> Any:
-    """Create a conversation. Settings you pass override those of the preset."""
+    """Create a conversation. Settings you pass override those of the preset or the project."""
+    project = None if data.project is None else get_project(request, data.project)
     preset = get_preset(request, data.preset)
+    if project is not None and data.preset is None:
+        preset = projects.as_preset(project)
     conversation = services.open_conversation(
         owner=owner(request),
         title=data.title,
@@ -116,7 +105,8 @@ def open_conversation(request: HttpRequest, data: ConversationIn) -> Any:
         system_prompt=get_prompt(request, data.system_prompt) or preset.system_prompt,
         params=preset.sampling.updated_by(data.params or SamplingParams()),
         response_format=response_formats.check(data.response_format) or preset.response_format,
-        tools=None if data.tools is None else data.tools.checked(owner(request).pk),
+        tools=preset.tool_settings if data.tools is None else data.tools.checked(owner(request).pk),
+        project=project,
     )
     return Status(201, conversation_out(conversation))
 
@@ -155,6 +145,9 @@ def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) 
 def _changed_fields(request: HttpRequest, data: ConversationPatch) -> dict[str, Any]:
     given = data.model_fields_set
     changed: dict[str, Any] = {}
+    if "project" in given:
+        found = None if data.project is None else get_project(request, data.project)
+        changed["project"] = found
     if "server" in given:
         changed["server"] = get_server(data.server)
     if "system_prompt" in given:
@@ -189,6 +182,7 @@ def conversation_out(conversation: Conversation) -> ConversationOut:
     return ConversationOut(
         id=conversation.pk,
         title=conversation.title,
+        project=conversation.project_id,
         server=conversation.server_id,
         model=conversation.model,
         system_prompt=conversation.system_prompt_id,

@@ -5,9 +5,11 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
+from apps.chat.api.schemas import ToolsIn
 from apps.chat.lookups import get_preset, get_prompt, get_server
 from apps.chat.models import Preset, SamplingParams, SystemPrompt
 from apps.chat.presets import presets, system_prompts
+from apps.chat.prompt import response_format
 from apps.core import tools
 from apps.core.api import Page, owner, page
 from apps.core.tools import Approval, Tool
@@ -33,6 +35,9 @@ class PresetIn(Schema):
     model: str = Field("", max_length=300)
     system_prompt: int | None = None
     params: SamplingParams | None = None
+    response_format: dict[str, Any] | None = None
+    tools: ToolsIn | None = None
+    """Without them, a conversation that the preset is applied to keeps its own."""
 
 
 class PresetOut(Schema):
@@ -42,6 +47,12 @@ class PresetOut(Schema):
     model: str
     system_prompt: int | None
     params: dict[str, Any]
+    response_format: dict[str, Any]
+    tools: dict[str, Any] | None
+
+    @staticmethod
+    def resolve_tools(preset: Preset) -> dict[str, Any] | None:
+        return preset.tool_settings.to_public_json() if preset.tool_settings else None
 
     @staticmethod
     def resolve_server(preset: Preset) -> int | None:
@@ -69,7 +80,7 @@ def list_system_prompts(request: HttpRequest, limit: int = 100, after: str | Non
     """List the newest version of each system prompt."""
     system_prompts.list_system_prompts(owner(request))
     prompts = SystemPrompt.objects.owned_by(owner(request)).latest_versions()
-    return page(prompts, limit=limit, after=after)
+    return page(prompts, lambda prompt: prompt, limit=limit, after=after)
 
 
 @router.post("/system-prompts", response={201: SystemPromptOut})
@@ -82,7 +93,7 @@ def save_system_prompt(request: HttpRequest, data: SystemPromptIn) -> Any:
 @router.get("/presets", response=Page[PresetOut])
 def list_presets(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
     mine = Preset.objects.owned_by(owner(request))
-    return page(mine, limit=limit, after=after)
+    return page(mine, lambda preset: preset, limit=limit, after=after)
 
 
 @router.post("/presets", response={201: PresetOut})
@@ -95,6 +106,8 @@ def save_preset(request: HttpRequest, data: PresetIn) -> Any:
         model=data.model,
         system_prompt=get_prompt(request, data.system_prompt),
         params=data.params or SamplingParams(),
+        response_format=response_format.check(data.response_format),
+        tools=None if data.tools is None else data.tools.checked(owner(request).pk),
     )
     return Status(201, preset)
 

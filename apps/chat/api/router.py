@@ -2,9 +2,18 @@
 
 from ninja import Router
 
-from apps.chat.api import answers, conversations, cuts, messages, presets, transfer
+from apps.chat.api import (
+    answers,
+    conversations,
+    cuts,
+    documents,
+    messages,
+    presets,
+    projects,
+    transfer,
+)
 
 router = Router(tags=["chat"])
 # Before conversations: /conversations/export is not a conversation.
-for part in (transfer, presets, conversations, messages, answers, cuts):
+for part in (transfer, presets, projects, documents, conversations, messages, answers, cuts):
     router.add_router("", part.router)

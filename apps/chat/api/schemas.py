@@ -3,10 +3,31 @@
 from dataclasses import asdict
 from datetime import datetime
 
-from ninja import Schema
+from ninja import Field, Schema
 
-from apps.chat.models import Message, RatingWord, Role, ToolCall
+from apps.chat.models import (
+    MAX_ROUNDS,
+    ROUNDS,
+    Message,
+    RatingWord,
+    Role,
+    ToolCall,
+    ToolSettings,
+)
 from apps.chat.streaming.stream import partial_snapshot
+from apps.chat.tools import settings as tool_settings
+from apps.core.tools import Approval
+
+
+class ToolsIn(Schema):
+    """The tools that a conversation's model may call, and their approvals."""
+
+    use: dict[str, Approval] = {}
+    rounds: int = Field(ROUNDS, ge=1, le=MAX_ROUNDS)
+    parallel: bool = True
+
+    def checked(self, person: int) -> ToolSettings:
+        return tool_settings.check(self.use, self.rounds, self.parallel, person)
 
 
 class ToolCallOut(Schema):

@@ -15,7 +15,7 @@ from apps.chat.conversations import services, sharing
 from apps.chat.lookups import get_conversation
 from apps.chat.models import Conversation, Share
 from apps.chat.transfer import read, write
-from apps.chat.transfer.download import download
+from apps.chat.transfer.download import download, download_all
 from apps.core.api import ApiError, NotFound, owner
 from apps.core.quotas import limited
 from apps.servers.services import NoServer, Target
@@ -44,6 +44,8 @@ class ImportedOut(Schema):
     conversations: int
     messages: int
     known: int
+    """Conversations that were imported before, and skipped."""
+    documents: int
 
 
 class ShareOut(Schema):
@@ -83,9 +85,11 @@ def find(request: HttpRequest, q: str, limit: int = search.LIMIT, together: bool
 
 @router.get("/conversations/export")
 def export_all(request: HttpRequest, format: Format = "json") -> StreamingHttpResponse:
-    """Stream all your conversations: JSON with every branch, or OpenAI's fine-tuning JSONL."""
-    mine = Conversation.objects.owned_by(owner(request)).order_by("pk")
-    return download(list(mine.values_list("pk", flat=True)), format)
+    """Stream all your conversations: JSON with every branch, or OpenAI's fine-tuning JSONL.
+
+    JSON also has your projects and the text of their documents.
+    """
+    return download_all(owner(request), format)
 
 
 @router.get("/conversations/{int:pk}/export")
@@ -97,7 +101,11 @@ def export_one(request: HttpRequest, pk: int, format: Format = "json") -> Stream
 @router.post("/conversations/import", response={201: ImportedOut})
 @limited("readings")
 def import_file(request: HttpRequest, file: File[UploadedFile]) -> Any:
-    """Import an export of ChatGPT, Open WebUI or Workbench: all of it, or nothing."""
+    """Import an export of ChatGPT, Open WebUI or Workbench: all of it, or nothing.
+
+    An export of Workbench brings its projects and documents back as text, which is embedded again.
+    Files and images, presets, and the sources of citations do not come back.
+    """
     try:
         return Status(201, write.import_file(owner(request), cast(IO[bytes], file)))
     except read.BadFile as error:

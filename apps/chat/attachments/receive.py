@@ -51,8 +51,7 @@ def receive(owner: User, name: str, file: IO[bytes], target: llm.Target | None) 
         NoRoom: its owner has too many bytes of files.
         LimitReached: its owner has too many unsent files, or uploads at once.
     """
-    unsent = Attachment.objects.owned_by(owner).filter(message=None)
-    quotas.check("attachments", unsent.count())
+    _check_count(owner)
     with quotas.hold(owner.pk, "readings"):
         return _store(owner, name, file, target)
 
@@ -76,11 +75,18 @@ def _store(owner: User, name: str, file: IO[bytes], target: llm.Target | None) -
             attachment.tokens = _count_tokens(attachment.text, target)
         else:
             count_images([attachment], target)
-        attachment.save()
+        with quotas.counting(owner):
+            _check_count(owner)
+            _check_room(owner, name, len(data))
+            attachment.save()
     except BaseException:
         attachment.path.unlink(missing_ok=True)
         raise
     return attachment
+
+
+def _check_count(owner: User) -> None:
+    quotas.check("attachments", Attachment.objects.owned_by(owner).filter(message=None).count())
 
 
 def _check_room(owner: User, name: str, size: int) -> None:

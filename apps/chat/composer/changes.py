@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from apps.chat.composer import several
 from apps.chat.errors import ChatError
 from apps.chat.models import Conversation, Preset
-from apps.chat.presets import presets
+from apps.chat.presets import model_choices, presets
 from apps.chat.prompt import params_form, response_format
 from apps.chat.tools import settings as tool_settings
 from apps.core.schemas.json_schemas import BadSchema
@@ -19,7 +19,7 @@ class BadChange(ChatError):
 
 def choose_model(chat: Conversation, values: Sequence[str]) -> None:
     """Set the model that answers; the first value is its key, "" for the default model."""
-    chat.server, chat.model = presets.parse_model_key(next(iter(values), ""))
+    chat.server, chat.model = model_choices.parse_key(next(iter(values), ""))
     chat.other_models = []
     chat.save(update_fields=["server", "model", "other_models"])
 

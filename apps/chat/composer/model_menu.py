@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 
 from apps.chat.models import Conversation, Preferences
-from apps.chat.presets import presets
-from apps.chat.presets.presets import ModelChoice
+from apps.chat.presets import model_choices
+from apps.chat.presets.model_choices import ModelChoice
 from apps.llm.permits import busy_slots
 from apps.servers.models import Server, State
 
@@ -51,9 +51,11 @@ class ModelRow:
     @property
     def load(self) -> str:
         """Slots in use, "" while that means nothing."""
-        slots = self.server.slots_of(self.choice.model)
         if self.is_offline or self.choice.note:
             return ""
+        if self.server.assumes_slots(self.choice.model):
+            return f"{self.busy} busy" if self.busy else ""
+        slots = self.server.slots_of(self.choice.model)
         return f"{min(self.busy, slots)} of {slots} busy"
 
     @property
@@ -69,15 +71,19 @@ class ModelRow:
 class ModelGroup:
     name: str
     rows: Sequence[ModelRow]
+    has_other_servers: bool = False
+    """True if its name is not that of the server of its models."""
 
 
 def model_groups(chat: Conversation, person: User) -> list[ModelGroup]:
     """Return the groups of the menu. Embedding models are not listed."""
-    found = presets.model_choices(keep=chat.server_id)
+    found = model_choices.list_models(keep=chat.server_id)
     busy = busy_slots([server.pk for server, _ in found]) if found else {}
     favourites = favourites_of(person)
     rows = [_row(chat, model, busy, favourites) for _, models in found for model in models]
-    first = ModelGroup("Favourites", [row for row in rows if row.is_favourite])
+    first = ModelGroup(
+        "Favourites", [row for row in rows if row.is_favourite], has_other_servers=True
+    )
     rest = [
         ModelGroup(
             server.name, [r for r in rows if r.server.pk == server.pk and r not in first.rows]
@@ -94,7 +100,7 @@ def _row(
         model,
         busy.get(model.server.pk, 0),
         is_favourite=model.key in favourites and model.server.state not in OFFLINE,
-        is_chosen=model.key == presets.key_of(chat.server_id, chat.model),
+        is_chosen=model.key == model_choices.key_of(chat.server_id, chat.model),
         is_added=model.key in chat.other_models,
     )
 
@@ -110,7 +116,7 @@ def toggle_favourite(person: User, key: str) -> None:
     Raises:
         ModelNotAvailable: no such server.
     """
-    presets.parse_model_key(key)
+    model_choices.parse_key(key)
     kept = favourites_of(person)
     now = [one for one in kept if one != key] if key in kept else [*kept, key][-MAX_FAVOURITES:]
     Preferences.objects.update_or_create(owner=person, defaults={"favourite_models": now})

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from apps.chat.answering import runner
 from apps.chat.conversations import services
 from apps.chat.models import AnswerRequest, AnswerSettings, Conversation, Message
-from apps.chat.presets import presets
+from apps.chat.presets import model_choices
 
 MAX_MODELS = 4
 
@@ -24,8 +24,8 @@ def ask(
     answers = [first]
     for key in chat.other_models[: MAX_MODELS - 1]:
         try:
-            server, model = presets.parse_model_key(key)
-        except presets.ModelNotAvailable:
+            server, model = model_choices.parse_key(key)
+        except model_choices.ModelNotAvailable:
             continue
         settings = AnswerSettings(
             server.pk if server else None, model, chat.system_prompt_id, chat.sampling
@@ -43,8 +43,10 @@ def toggle(chat: Conversation, key: str) -> None:
     Raises:
         ModelNotAvailable: no such server.
     """
-    presets.parse_model_key(key)
+    model_choices.parse_key(key)
     others = [other for other in chat.other_models if other != key]
-    if len(others) == len(chat.other_models) and key != presets.key_of(chat.server_id, chat.model):
+    if len(others) == len(chat.other_models) and key != model_choices.key_of(
+        chat.server_id, chat.model
+    ):
         others.append(key)
     chat.other_models = others[-(MAX_MODELS - 1) :]

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from apps.chat.errors import ChatError
-from apps.chat.models import Conversation, Project
+from apps.chat.models import Conversation, Preset, Project
 from apps.chat.presets import presets, system_prompts
 
 NAME_LENGTH = 100
@@ -57,6 +57,20 @@ def change(project: Project, **changed: Any) -> None:
     _save(project)
     if (draft := Conversation.drafts.filter(draft_project=project).first()) is not None:
         reset_draft(project, draft)
+
+
+def as_preset(project: Project) -> Preset:
+    """Return what a new conversation of a project starts with, as a preset that is not stored."""
+    base = project.preset or Preset()
+    chosen = project if project.server is not None else base
+    return Preset(
+        server=chosen.server,
+        model=chosen.model,
+        system_prompt=project.system_prompt or base.system_prompt,
+        params=base.params,
+        response_format=base.response_format,
+        tools=base.tools,
+    )
 
 
 def reset_draft(project: Project, draft: Conversation) -> None:

@@ -37,8 +37,9 @@ def share(owner: User, conversation: Conversation, *, with_thinking: bool = True
     ]
     if not messages:
         raise NothingToShare
-    quotas.check("shares", Share.objects.owned_by(owner).count())
     title = str(conversation)[:TITLE_LENGTH]
-    return Share.objects.create(
-        owner=owner, conversation=conversation, title=title, messages=messages
-    )
+    with quotas.counting(owner):
+        quotas.check("shares", Share.objects.owned_by(owner).count())
+        return Share.objects.create(
+            owner=owner, conversation=conversation, title=title, messages=messages
+        )

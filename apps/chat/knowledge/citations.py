@@ -2,19 +2,28 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from html import escape
 
 _TOKEN = re.compile(r'<(/?)([a-zA-Z0-9]+)(?:[^">]|"[^"]*")*>')
 MARK = re.compile(r"[ ]?\[[0-9]{1,4}(?:\s?,\s?[0-9]{1,4})*\]")
+_MARK_IN_SENTENCE = re.compile(MARK.pattern + r"([.!?](?=\s|$))?")
 _LITERAL = {"code", "pre", "a"}
 
 
-def link(html: str, links: Mapping[int, tuple[str, str]]) -> str:
-    """Return sanitised HTML with links for known numbers. Code and links stay as they are.
+@dataclass(frozen=True, slots=True)
+class SourceLink:
+    """Where a number of an answer leads."""
 
-    Args:
-        links: address and title by number.
-    """
+    address: str
+    """Of the place in its document."""
+    panel: str
+    """Of the same place for the side panel."""
+    title: str
+
+
+def link(html: str, links: Mapping[int, SourceLink]) -> str:
+    """Return sanitised HTML with links for known numbers. Code and links stay as they are."""
     parts: list[str] = []
     depth = at = 0
     for tag in _TOKEN.finditer(html):
@@ -29,20 +38,24 @@ def link(html: str, links: Mapping[int, tuple[str, str]]) -> str:
     return "".join(parts)
 
 
-def _link_text(text: str, links: Mapping[int, tuple[str, str]]) -> str:
+def _link_text(text: str, links: Mapping[int, SourceLink]) -> str:
+    """Link the numbers in a text. They stand behind the full stop of their sentence."""
+
     def replace(found: re.Match[str]) -> str:
         numbers = _numbers(found[0])
         if not all(number in links for number in numbers):
             return found[0]
-        return "".join(_anchor(number, *links[number]) for number in numbers)
+        anchors = "".join(_anchor(number, links[number]) for number in numbers)
+        return (found[1] or "") + anchors
 
-    return MARK.sub(replace, text)
+    return _MARK_IN_SENTENCE.sub(replace, text)
 
 
-def _anchor(number: int, address: str, title: str) -> str:
+def _anchor(number: int, target: SourceLink) -> str:
+    title = escape(target.title)
     return (
-        f'<a class="citation" href="{escape(address)}" title="{escape(title)}"'
-        f' aria-label="Source {number}: {escape(title)}">{number}</a>'
+        f'<a class="citation" href="{escape(target.address)}" data-source="{escape(target.panel)}"'
+        f' title="{title}" aria-label="Source {number}: {title}">{number}</a>'
     )
 
 

@@ -1,6 +1,7 @@
 """Documents of a project: adding, reading again, removing, and standing whole in prompts."""
 
 import os
+from collections.abc import Sequence
 from typing import IO
 
 from django.conf import settings
@@ -8,7 +9,9 @@ from django.db import transaction
 from django.db.models import Sum
 
 from apps.chat.errors import ChatError
+from apps.chat.knowledge.chunking import Chunk
 from apps.chat.models import Document, DocumentState, Passage, Project
+from apps.chat.prompt.token_estimate import TOKENS_PER_BYTE, text_bytes
 from apps.work import services as work
 
 KIND = "chat.document"
@@ -25,27 +28,32 @@ class BadDocument(ChatError):
     code = "bad_document"
 
 
+class DocumentTooLarge(BadDocument):
+    status = 413
+    code = "too_large"
+
+
+class NotRead(BadDocument):
+    """A document has no text yet, or none at all."""
+
+    status = 409
+    code = "not_read"
+
+
 def add(project: Project, name: str, file: IO[bytes]) -> Document:
     """Store a file and queue its reading.
 
     Raises:
-        BadDocument: it is empty or too large, or the project or its owner has too many.
+        BadDocument: it is empty, or the project or its owner has too many.
+        DocumentTooLarge
     """
-    name = " ".join(name.split())[:255] or "file"
+    name = clean_name(name)
     data = file.read(MAX_BYTES + 1)
     if not data:
         raise BadDocument(f"“{name}” is empty.")
     if len(data) > MAX_BYTES:
-        raise BadDocument(f"“{name}” is larger than {MAX_BYTES // MB} MB. Upload part of it.")
-    if project.documents.count() >= MAX_DOCUMENTS:
-        raise BadDocument(f"The project has {MAX_DOCUMENTS} documents. That is the limit.")
-    mine = Document.objects.filter(owner=project.owner)
-    total = mine.aggregate(size=Sum("size"))["size"] or 0
-    if total + len(data) > settings.ATTACHMENTS_MB * MB:
-        raise BadDocument(
-            f"“{name}” was not kept. Your documents have {total // MB} MB. The limit is "
-            f"{settings.ATTACHMENTS_MB} MB. Remove some."
-        )
+        raise DocumentTooLarge(f"“{name}” is larger than {MAX_BYTES // MB} MB. Upload part of it.")
+    check_room(project, name, len(data))
     document = Document(owner=project.owner, project=project, name=name, size=len(data))
     _write(document, data)
     try:
@@ -56,6 +64,58 @@ def add(project: Project, name: str, file: IO[bytes]) -> Document:
         document.path.unlink(missing_ok=True)
         raise
     return document
+
+
+def clean_name(name: str) -> str:
+    return " ".join(name.split())[:255] or "file"
+
+
+def check_room(project: Project, name: str, size: int) -> None:
+    """Check the limits of a project and its owner before a document is added.
+
+    Raises:
+        BadDocument: there is no room for it.
+    """
+    if project.documents.count() >= MAX_DOCUMENTS:
+        raise BadDocument(f"“{project}” has {MAX_DOCUMENTS} documents. That is the limit.")
+    mine = Document.objects.filter(owner=project.owner)
+    total = mine.aggregate(size=Sum("size"))["size"] or 0
+    if total + size > settings.ATTACHMENTS_MB * MB:
+        raise BadDocument(
+            f"“{name}” was not kept. Your documents have {total // MB} MB. The limit is "
+            f"{settings.ATTACHMENTS_MB} MB. Remove some."
+        )
+
+
+def store_passages(document: Document, chunks: Sequence[Chunk]) -> None:
+    """Give a stored document its text, in place of any that it had.
+
+    Raises:
+        BadDocument: the project would have too many passages.
+    """
+    others = Passage.objects.filter(document__project=document.project_id)
+    if others.exclude(document=document).count() + len(chunks) > MAX_PASSAGES:
+        raise BadDocument(
+            f"The documents of the project would have more than {MAX_PASSAGES:,} passages. That "
+            "is the limit. Remove some, or upload part of this one."
+        )
+    document.passages.all().delete()
+    Passage.objects.bulk_create(
+        [
+            Passage(
+                document=document,
+                position=position,
+                page=chunk.page,
+                heading=chunk.heading,
+                text=chunk.text,
+            )
+            for position, chunk in enumerate(chunks)
+        ],
+        batch_size=500,
+    )
+    size = sum(text_bytes(chunk.text) for chunk in chunks)
+    document.tokens, document.passage_count = round(size * TOKENS_PER_BYTE), len(chunks)
+    document.save(update_fields=["tokens", "passage_count"])
 
 
 def _write(document: Document, data: bytes) -> None:
@@ -99,6 +159,17 @@ def set_whole(document: Document, whole: bool) -> None:
                 f"limit is {MAX_WHOLE_TOKENS:,}. “{document}” is searched instead."
             )
     Document.objects.filter(pk=document.pk).update(whole=whole)
+
+
+def check_read(document: Document) -> None:
+    """Refuse a document whose text is not known.
+
+    Raises:
+        NotRead
+    """
+    if not document.is_read:
+        reason = document.error or "It is being read. Try again when its state is “ready”."
+        raise NotRead(f"“{document}” has no text. {reason}")
 
 
 def text_of(document: Document) -> str:

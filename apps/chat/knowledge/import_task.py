@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from apps.chat.knowledge import document_text
+from apps.chat.knowledge import document_text, documents
 from apps.chat.knowledge.chunking import Chunk, Page, split_pages
-from apps.chat.knowledge.documents import MAX_PASSAGES, BadDocument
+from apps.chat.knowledge.documents import BadDocument
 from apps.chat.models import Document, DocumentState, Passage
-from apps.chat.prompt.token_estimate import TOKENS_PER_BYTE, text_bytes
 from apps.core import sandbox
 from apps.embeddings.errors import TextsTooLarge
 from apps.embeddings.services import Preparation, Vectors, embed_prepared, identify
@@ -76,12 +75,9 @@ def _report(document: Document, **values: object) -> None:
 
 def _read(held: HeldTask, document: Document) -> None:
     _report(document, state=DocumentState.READING)
-    others = Passage.objects.filter(document__project=document.project_id).exclude(
-        document=document
-    )
-    room = MAX_PASSAGES - others.count()
     try:
-        chunks = list(itertools.islice(split_pages(_pages(held, document)), max(0, room) + 1))
+        most = documents.MAX_PASSAGES + 1  # the rest is not needed to refuse it
+        chunks = list(itertools.islice(split_pages(_pages(held, document)), most))
     except (sandbox.Exceeded, json.JSONDecodeError) as error:
         raise BadDocument("The file takes too long to read, or is too long.") from error
     except sandbox.Busy as error:
@@ -89,11 +85,6 @@ def _read(held: HeldTask, document: Document) -> None:
     except sandbox.Failed as error:
         reason = "The file could not be read. It may be damaged."
         raise BadDocument(REASONS.get(error.code, reason)) from error
-    if len(chunks) > room:
-        raise BadDocument(
-            f"The documents of the project would have more than {MAX_PASSAGES:,} passages. That "
-            "is the limit. Remove some, or upload part of this one."
-        )
     if not chunks:
         raise BadDocument("The file has no text. It may contain only images.")
     _store(held, document, chunks)
@@ -116,26 +107,10 @@ def _pages(held: HeldTask, document: Document) -> Iterator[Page]:
 
 
 def _store(held: HeldTask, document: Document, chunks: list[Chunk]) -> None:
-    size = sum(text_bytes(chunk.text) for chunk in chunks)
-    document.tokens, document.passage_count = round(size * TOKENS_PER_BYTE), len(chunks)
     with held.fence():
         if Document.objects.select_for_update().filter(pk=document.pk).first() is None:
             return
-        document.passages.all().delete()
-        Passage.objects.bulk_create(
-            [
-                Passage(
-                    document=document,
-                    position=position,
-                    page=chunk.page,
-                    heading=chunk.heading,
-                    text=chunk.text,
-                )
-                for position, chunk in enumerate(chunks)
-            ],
-            batch_size=500,
-        )
-        _report(document, tokens=document.tokens, passage_count=document.passage_count)
+        documents.store_passages(document, chunks)
     document.path.unlink(missing_ok=True)
 
 

@@ -44,6 +44,8 @@ class Findings:
 
     passages: Sequence[SentPassage] = ()
     sources: Sequence[Source] = field(default=())
+    found: Sequence[int] = ()
+    """Of an answer: the numbers of what was found for its question."""
     error: str = ""
     """Why the documents were not searched."""
 
@@ -56,6 +58,7 @@ class Findings:
                 for passage in data.get("passages", ())
             ],
             [Source(**source) for source in data.get("sources", ())],
+            data.get("found", ()),
             data.get("error", ""),
         )
 
@@ -67,6 +70,7 @@ class Findings:
                 for passage in self.passages
             ],
             "sources": [asdict(source) for source in self.sources],
+            "found": list(self.found),
             "error": self.error,
         }
         return {name: value for name, value in data.items() if value}

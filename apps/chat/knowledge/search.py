@@ -83,7 +83,7 @@ def _read_question(answer_id: int) -> _Question | None:
     sources = _sources(branch_before(question))
     found = Findings.from_json(question.passages)
     if found.passages or not is_needed(conversation):
-        _save_sources(answer_id, [*sources, *(passage.source for passage in found.passages)])
+        _save_sources(answer_id, sources, found)
         return None
     assert conversation.project_id is not None
     prefix = conversation.documents
@@ -158,13 +158,17 @@ def _save(answer_id: int, question: _Question, findings: Findings) -> None:
     if not kept.passages:
         stored.update(passages=findings.to_json())
         kept = findings
-    sources = [*question.sources, *(passage.source for passage in kept.passages)]
-    _save_sources(answer_id, sources, kept.error)
+    _save_sources(answer_id, question.sources, kept)
 
 
-def _save_sources(answer_id: int, sources: Sequence[Source], error: str = "") -> None:
-    """Keep with an answer what it may cite, or why nothing was searched."""
-    by_number = {source.number: source for source in sources}
-    data = Findings(sources=list(by_number.values()), error=error).to_json()
+def _save_sources(answer_id: int, before: Sequence[Source], findings: Findings) -> None:
+    """Keep with an answer what it may cite and what was found, or why nothing was searched."""
+    found = [passage.source for passage in findings.passages]
+    by_number = {source.number: source for source in [*before, *found]}
+    data = Findings(
+        sources=list(by_number.values()),
+        found=[source.number for source in found],
+        error=findings.error,
+    ).to_json()
     if data:
         Message.objects.filter(pk=answer_id).update(passages=data)

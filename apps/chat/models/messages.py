@@ -250,7 +250,8 @@ class Message(models.Model):
     @property
     def seconds(self) -> float | None:
         """Seconds from the question to the end; None where that is not known."""
-        if self.finished is None or self.prompt_tokens is None:
+        is_measured = self.prompt_tokens is not None or self.ttft_ms is not None
+        if self.finished is None or not is_measured:
             return None
         return (self.finished - self.created).total_seconds()
 

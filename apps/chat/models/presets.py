@@ -5,7 +5,7 @@ from typing import Self
 from django.conf import settings
 from django.db import models
 
-from apps.chat.models.stored_json import SamplingParams
+from apps.chat.models.stored_json import SamplingParams, ToolSettings
 from apps.core.models import Owned, OwnedQuerySet
 from apps.servers.models import Server
 
@@ -77,7 +77,7 @@ class Prompt(Owned):
 
 
 class Preset(Owned):
-    """A model, a system prompt and sampling parameters under one name.
+    """A model, a system prompt, sampling parameters and tools under one name.
 
     Choosing it copies them: a conversation does not change when its preset does.
     """
@@ -92,6 +92,11 @@ class Preset(Owned):
     )
     params = models.JSONField(default=dict, blank=True)
     response_format = models.JSONField(default=dict, blank=True)
+    tools = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="JSON of ToolSettings. Empty: a conversation keeps its own.",
+    )
 
     objects = OwnedQuerySet["Preset"].as_manager()
 
@@ -105,6 +110,10 @@ class Preset(Owned):
     @property
     def sampling(self) -> SamplingParams:
         return SamplingParams.from_json(self.params)
+
+    @property
+    def tool_settings(self) -> ToolSettings | None:
+        return None if self.tools is None else ToolSettings.from_json(self.tools)
 
 
 class Preferences(models.Model):

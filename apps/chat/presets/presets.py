@@ -1,18 +1,15 @@
-"""Models to choose from, and presets of model, system prompt and parameters."""
+"""Presets: a model, a system prompt and parameters under one name."""
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
 
-from apps.chat.conversations.model_state import MODEL_LABELS
 from apps.chat.errors import ChatError
-from apps.chat.models import Conversation, Preset, SamplingParams, SystemPrompt
-from apps.servers import services as llm
-from apps.servers.models import Server, State
+from apps.chat.models import Conversation, Preset, SamplingParams, SystemPrompt, ToolSettings
+from apps.chat.prompt import response_format
+from apps.servers.models import Server
 
 
 class NoName(ChatError):
@@ -22,86 +19,11 @@ class NoName(ChatError):
         super().__init__("Enter a preset name.")
 
 
-class ModelNotAvailable(ChatError):
-    code = "model_not_there"
+class NameTaken(ChatError):
+    code = "name_taken"
 
-    def __init__(self) -> None:
-        super().__init__("This model is no longer available. Choose another.")
-
-
-@dataclass(frozen=True)
-class ModelChoice:
-    """A model to choose. `key` is the value that the form sends."""
-
-    server: Server
-    model: str
-    state: str
-    context: int | None
-
-    @property
-    def key(self) -> str:
-        return key_of(self.server.pk, self.model)
-
-    @property
-    def note(self) -> str:
-        """Label of its state, such as "not loaded"."""
-        return MODEL_LABELS.get(self.state, "")
-
-
-def key_of(server: int | None, model: str) -> str:
-    return f"{server} {model}" if server is not None else ""
-
-
-def model_choices(keep: int | None = None) -> list[tuple[Server, list[ModelChoice]]]:
-    """Return every server with its models at the last check, without embedding models.
-
-    Args:
-        keep: the current server, which is included whatever its state.
-    """
-    servers = list(Server.objects.prefetch_related("defaults"))
-    _check_new_servers(servers)
-    away = {State.UNREACHABLE, State.UNAUTHORIZED}
-    found = [(server, _models(server)) for server in servers]
-    # Servers without a chat model are left out if they are known to have none, or are offline.
-    return [
-        (server, models)
-        for server, models in found
-        if models or server.pk == keep or not (server.model_ids or server.state in away)
-    ]
-
-
-def _models(server: Server) -> list[ModelChoice]:
-    return [
-        ModelChoice(server, model.id, model.state or "loaded", model.context)
-        for model in server.model_facts
-        if llm.can_generate(server, model)
-    ]
-
-
-def parse_model_key(key: str) -> tuple[Server | None, str]:
-    """Return the server and model of a form's key; None and "" for the default.
-
-    Raises:
-        ModelNotAvailable: no such server.
-    """
-    if not key:
-        return None, ""
-    number, _, model = key.partition(" ")
-    server = Server.objects.filter(pk=number).first() if number.isdecimal() else None
-    if server is None:
-        raise ModelNotAvailable
-    return server, model[:300]
-
-
-def _check_new_servers(servers: Sequence[Server]) -> None:
-    """Check servers that were never checked, all at once: their models are not known."""
-    unseen = [server for server in servers if server.checked_at is None]
-    if unseen:
-        async_to_sync(_check)(unseen)
-
-
-async def _check(servers: Sequence[Server]) -> None:
-    await asyncio.gather(*map(llm.refresh_server, servers))
+    def __init__(self, name: str) -> None:
+        super().__init__(f"You already have a preset “{name}”. Choose another name.")
 
 
 def save(
@@ -113,8 +35,12 @@ def save(
     system_prompt: SystemPrompt | None,
     params: SamplingParams,
     response_format: Mapping[str, Any] | None = None,
+    tools: ToolSettings | None = None,
 ) -> Preset:
     """Create a preset, or update the one with this name.
+
+    Args:
+        tools: None: a conversation that the preset is applied to keeps its own.
 
     Raises:
         NoName
@@ -130,13 +56,27 @@ def save(
             "system_prompt": system_prompt,
             "params": params.to_json(),
             "response_format": response_format or {},
+            "tools": None if tools is None else tools.to_json(),
         },
     )
     return saved
 
 
+def store(preset: Preset) -> None:
+    """Save a new or a changed preset.
+
+    Raises:
+        NameTaken: another preset of its owner has the name.
+    """
+    try:
+        with transaction.atomic():
+            preset.save()
+    except IntegrityError:
+        raise NameTaken(preset.name) from None
+
+
 def save_as(name: str, conversation: Conversation, owner: User) -> Preset:
-    """Save the settings of a conversation as a preset.
+    """Save the settings of a conversation as a preset; its tools if it has any.
 
     Raises:
         NoName
@@ -149,7 +89,26 @@ def save_as(name: str, conversation: Conversation, owner: User) -> Preset:
         system_prompt=conversation.system_prompt,
         params=conversation.sampling,
         response_format=conversation.response_format,
+        tools=conversation.tool_settings if conversation.tools else None,
     )
+
+
+def describe(preset: Preset) -> str:
+    """Return what a preset sets, such as "Default model · Teacher · 2 parameters"."""
+    tools = preset.tool_settings
+    fields = len(response_format.schema_of(preset.response_format).get("properties", {}))
+    parts = [
+        preset.model or "Default model",
+        str(preset.system_prompt or ""),
+        _count(len(preset.params), "parameter"),
+        _count(len(tools.use), "tool", "No tools") if tools else "",
+        f"JSON, {_count(fields, 'field')}" if fields else "",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _count(number: int, noun: str, none: str = "") -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}" if number else none
 
 
 def apply(preset: Preset, conversation: Conversation) -> None:
@@ -159,8 +118,13 @@ def apply(preset: Preset, conversation: Conversation) -> None:
     conversation.params, conversation.response_format = preset.params, preset.response_format
     if preset.system_prompt is not None:
         conversation.system_prompt = preset.system_prompt
+    if preset.tools is not None:
+        conversation.tools = preset.tools
     conversation.save(
-        update_fields=["preset", "server", "model", "params", "response_format", "system_prompt"]
+        update_fields=[
+            *("preset", "server", "model", "params"),
+            *("response_format", "system_prompt", "tools"),
+        ]
     )
 
 
@@ -177,4 +141,5 @@ def is_changed(preset: Preset, conversation: Conversation) -> bool:
         preset.system_prompt_id is not None
         and preset.system_prompt_id != conversation.system_prompt_id
     )
-    return given != current or has_other_prompt
+    has_other_tools = preset.tools is not None and preset.tools != conversation.tools
+    return given != current or has_other_prompt or has_other_tools

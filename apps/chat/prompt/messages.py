@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from apps.llm.client import Message
+from apps.llm.client import Message, SentCall, SentFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +17,10 @@ class PromptCall:
     name: str
     arguments: str
 
-    def as_sent(self) -> dict[str, Any]:
+    def as_sent(self) -> SentCall:
         """Return it in the OpenAI API's shape, with arguments that every server accepts."""
-        function = {"name": self.name, "arguments": _as_json_object(self.arguments)}
-        return {"id": self.id, "type": "function", "function": function}
+        function = SentFunction(name=self.name, arguments=_as_json_object(self.arguments))
+        return SentCall(id=self.id, type="function", function=function)
 
 
 def _as_json_object(arguments: str) -> str:

@@ -1,10 +1,13 @@
 """The text of an answer as HTML."""
 
+from collections.abc import Sequence
+
 from django import template
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from apps.chat.knowledge import citations
+from apps.chat.knowledge import citations, cited
+from apps.chat.knowledge.citations import cited_numbers
 from apps.chat.knowledge.passages import Findings, Source
 from apps.chat.models import Message
 from apps.chat.templatetags import json_tree
@@ -28,7 +31,12 @@ def cite(html: SafeString, message: Message) -> SafeString:
     if not message.passages:
         return html
     sources = Findings.from_json(message.passages).sources
-    links = {source.number: (source_address(source), source.place) for source in sources}
+    links = {
+        source.number: citations.SourceLink(
+            source_address(source), panel_address(source, message), source.place
+        )
+        for source in sources
+    }
     return mark_safe(citations.link(html, links))  # noqa: S308 - addresses and titles are escaped
 
 
@@ -36,6 +44,12 @@ def cite(html: SafeString, message: Message) -> SafeString:
 def source_address(source: Source) -> str:
     """Return the address of a passage in its document."""
     return f"{reverse('chat:document', args=[source.document])}#passage-{source.position}"
+
+
+@register.filter
+def panel_address(source: Source, answer: Message) -> str:
+    """Return the address of a source of an answer for the side panel."""
+    return reverse("chat:source", args=[answer.pk, source.number])
 
 
 @register.filter
@@ -47,6 +61,17 @@ def search_error(message: Message) -> str:
 @register.filter
 def cited_sources(message: Message) -> list[Source]:
     """Return the sources that an answer cites, in the order of their numbers."""
-    cited = citations.cited_numbers(message.content) if message.passages else set()
-    sources = Findings.from_json(message.passages).sources
-    return sorted((one for one in sources if one.number in cited), key=lambda one: one.number)
+    return cited.sources_of(message)
+
+
+@register.filter
+def found_sources(message: Message) -> list[Source]:
+    """Return what was found for the question of an answer; [] if all of it is cited."""
+    found = cited.found_of(message) if message.passages else []
+    return [] if {one.number for one in found} <= cited_numbers(message.content) else found
+
+
+@register.filter
+def document_count(sources: Sequence[Source]) -> int:
+    """Return how many documents some sources are from."""
+    return len({source.document for source in sources})

@@ -2,10 +2,10 @@
 
 import json
 import logging
-from typing import Any
 
 from apps.chat.prompt.context import NEARLY_FULL
 from apps.core.schemas.argument_validation import Unchecked, argument_problems
+from apps.core.schemas.json_types import JsonObject
 from apps.core.tools import Tool, ToolError
 
 logger = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ RESULTS_SHARE = 0.25
 CHARACTERS_PER_TOKEN = 3
 
 
-def parse_arguments(text: str, tool: Tool) -> dict[str, Any]:
+def parse_arguments(text: str, tool: Tool) -> JsonObject:
     """Return the arguments of a call after checking them against the tool's schema.
 
     Raises:
@@ -27,7 +27,7 @@ def parse_arguments(text: str, tool: Tool) -> dict[str, Any]:
     if len(text) > ARGUMENT_CHARACTERS:
         raise ToolError(f"The arguments are longer than {ARGUMENT_CHARACTERS:,} characters.")
     try:
-        arguments: dict[str, Any] = json.loads(text or "{}")
+        arguments: JsonObject = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:
         raise ToolError(f"The arguments are not valid JSON: {error}. Call it again.") from error
     try:

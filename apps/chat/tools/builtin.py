@@ -1,6 +1,7 @@
 """The built-in tools: calculator, clock, chat search, web pages."""
 
 from datetime import UTC, datetime
+from typing import TypedDict
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
@@ -8,20 +9,36 @@ from django.contrib.auth.models import User
 
 from apps.chat.conversation_list import search
 from apps.chat.tools import arithmetic, fetching
-from apps.core.tools import Arguments, Tool, ToolError, parameters, register
+from apps.core.tools import Tool, ToolError, parameters, register
 from apps.runtime.async_db import in_db
 
 MAX_HITS = 10
 
 
-async def calculator(user: User, arguments: Arguments) -> str:
+class Calculation(TypedDict):
+    expression: str
+
+
+class Place(TypedDict, total=False):
+    time_zone: str
+
+
+class ChatSearch(TypedDict):
+    words: str
+
+
+class WebPage(TypedDict):
+    url: str
+
+
+async def calculator(user: User, arguments: Calculation) -> str:
     try:
         return arithmetic.calculate(arguments["expression"])
     except arithmetic.BadExpression as error:
         raise ToolError(str(error)) from error
 
 
-async def date_and_time(user: User, arguments: Arguments) -> str:
+async def date_and_time(user: User, arguments: Place) -> str:
     name = arguments.get("time_zone") or "UTC"
     try:
         zone = UTC if name == "UTC" else ZoneInfo(name)
@@ -32,7 +49,7 @@ async def date_and_time(user: User, arguments: Arguments) -> str:
     return f"{datetime.now(zone):%A, %Y-%m-%d %H:%M:%S} {name}"
 
 
-async def search_conversations(user: User, arguments: Arguments) -> str:
+async def search_conversations(user: User, arguments: ChatSearch) -> str:
     hits = await in_db(search.find, user, arguments["words"], limit=MAX_HITS)
     if not hits:
         return "Nothing was found. All words must occur in one message; try fewer."
@@ -43,7 +60,7 @@ async def search_conversations(user: User, arguments: Arguments) -> str:
     )
 
 
-async def fetch_url(user: User, arguments: Arguments) -> str:
+async def fetch_url(user: User, arguments: WebPage) -> str:
     return await fetching.fetch(arguments["url"], allow_private=settings.FETCH_PRIVATE_URLS)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from apps.chat.errors import ChatError
 from apps.chat.models.stored_json import MAX_ROUNDS, ROUNDS, ToolSettings
 from apps.core import tools
-from apps.core.tools import IN_GROUP, Approval, Tool
+from apps.core.tools import Approval, Tool
 
 
 class BadTools(ChatError):
@@ -145,28 +145,3 @@ def check(use: Mapping[str, str], rounds: int, parallel: bool, person: int) -> T
 
 def _unknown(name: str, known: list[str]) -> str:
     return f"Unknown tool “{name}”. Available tools: {', '.join(known)}."
-
-
-@dataclass(frozen=True)
-class ToolChoice:
-    """A tool in the settings panel."""
-
-    tool: Tool
-    approval: str
-
-    @property
-    def prefix(self) -> str:
-        """The prefix of tool names of its group."""
-        return self.tool.name.partition(IN_GROUP)[0]
-
-
-def approve_group(prefix: str, approval: str, person: int) -> dict[str, str]:
-    """Return the same approval for each tool of a group."""
-    names = [tool.name for tool in tools.available(person) if tool.group]
-    return {name: approval for name in names if name.startswith(f"{prefix}{IN_GROUP}")}
-
-
-def choices(settings: ToolSettings, person: int) -> list[ToolChoice]:
-    """Return all tools by group, Workbench's own first, and by name."""
-    found = [ToolChoice(tool, approval_of(settings, tool)) for tool in tools.available(person)]
-    return sorted(found, key=lambda choice: choice.tool.group)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from apps.chat.models import Conversation, Message, Role, ToolCall
 from apps.chat.prompt.branch import messages_of_answer, split_at_calls
 from apps.chat.prompt.messages import PromptMessage
 from apps.chat.tools.settings import definition_of
+from apps.chat.transfer.export_projects import export_project
 from apps.core import tools
 from apps.runtime.async_db import in_db
 
@@ -114,6 +115,7 @@ def as_json(conversation: Conversation, tree: Iterable[Message]) -> dict[str, An
     return {
         "id": conversation.pk,
         "title": conversation.title,
+        "project": conversation.project.name if conversation.project else None,
         "created": conversation.created.isoformat(),
         "updated": conversation.updated.isoformat(),
         "pinned": conversation.pinned,
@@ -145,15 +147,22 @@ def _message(message: Message) -> dict[str, Any]:
     }
 
 
-async def export(ids: list[int], form: str) -> AsyncIterator[str]:
+async def export(ids: list[int], form: str, projects: Sequence[int] = ()) -> AsyncIterator[str]:
     """Yield conversations one after the other, never all of them in memory.
 
     Args:
         ids: of the owner's conversations; the caller checks that.
         form: one of FORMATS.
+        projects: those that stand in JSON with their documents, before the conversations.
     """
     if form == "json":
-        yield f'{{"format": "{FORMAT}", "version": {VERSION}, "conversations": [\n'
+        yield f'{{"format": "{FORMAT}", "version": {VERSION}, '
+        if projects:
+            yield '"projects": [\n'
+            async for text in _separated(projects):
+                yield text
+            yield "\n], "
+        yield '"conversations": [\n'
     first = True
     for start in range(0, len(ids), BATCH_SIZE):
         for text in await in_db(_export_batch, ids[start : start + BATCH_SIZE], form):
@@ -165,8 +174,16 @@ async def export(ids: list[int], form: str) -> AsyncIterator[str]:
         yield "\n]}\n"
 
 
+async def _separated(projects: Sequence[int]) -> AsyncIterator[str]:
+    first = True
+    for pk in projects:
+        if text := await in_db(export_project, pk):
+            yield text if first else f",\n{text}"
+            first = False
+
+
 def _export_batch(ids: list[int], form: str) -> list[str]:
-    rows = Conversation.objects.select_related("system_prompt").prefetch_related("tags")
+    rows = Conversation.objects.select_related("system_prompt", "project").prefetch_related("tags")
     found = rows.in_bulk(ids)
     return [text for pk in ids if pk in found and (text := export_one(found[pk], form))]
 

@@ -117,6 +117,8 @@ class ImportedConversation:
     archived: bool = False
     tags: list[str] = field(default_factory=list)
     system: str = ""
+    project: str = ""
+    """Its name."""
 
 
 def make_call(name: str, arguments: object, *, call_id: str = "") -> ImportedCall:

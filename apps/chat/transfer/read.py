@@ -8,22 +8,18 @@ limits. Supported are exports of ChatGPT (the ZIP file, or its `conversations.js
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
 import ijson
 
-from apps.chat.transfer import chatgpt, open_webui
+from apps.chat.transfer import chatgpt, open_webui, workbench
+from apps.chat.transfer.imported_projects import ImportedProject
 from apps.chat.transfer.json_guard import PIECE_BYTES, Guarded, TooMuch
 from apps.chat.transfer.normalise import (
-    ImportedCall,
     ImportedConversation,
-    ImportedMessage,
-    MessageContent,
     Unreadable,
-    normalise_tree,
-    parse_time,
 )
 
 MAX_UNPACKED_BYTES = 1024**3
@@ -37,8 +33,8 @@ class BadFile(ValueError):
     """A file that cannot be imported. The sentence says where, and what is wrong."""
 
 
-def read(file: IO[bytes]) -> Iterator[ImportedConversation]:
-    """Yield the conversations of an export, in its order, without empty ones.
+def read(file: IO[bytes]) -> Iterator[ImportedProject | ImportedConversation]:
+    """Yield the projects and conversations of an export, in its order, without empty ones.
 
     Raises:
         BadFile: at the first thing that cannot be read, whatever was read before it.
@@ -46,9 +42,13 @@ def read(file: IO[bytes]) -> Iterator[ImportedConversation]:
     with _opened(file) as parts:
         found = False
         for part in parts:
+            for number, item in enumerate(_projects(part), start=1):
+                found = True
+                with _at("Project", number, item.get("name")):
+                    yield ImportedProject.from_json(item)
             for number, item in enumerate(_items(part), start=1):
                 found = True
-                with _at(number, item):
+                with _at("Chat", number, item.get("title")):
                     conversation = _conversation(item)
                     if conversation.messages:
                         yield conversation
@@ -98,6 +98,15 @@ def _conversation_files(archive: zipfile.ZipFile) -> Iterator[IO[bytes]]:
             yield file
 
 
+def _projects(file: IO[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the projects of an export of Workbench, which stand before its conversations."""
+    start = file.read(PEEK_BYTES)
+    file.seek(0)
+    if re.match(rb"[^\[]*\"projects\"\s*:", start):
+        yield from _values(file, "projects.item")
+        file.seek(0)
+
+
 def _items(file: IO[bytes]) -> Iterator[dict[str, Any]]:
     start = file.read(PEEK_BYTES).lstrip(b"\xef\xbb\xbf \t\r\n")
     file.seek(0)
@@ -105,7 +114,10 @@ def _items(file: IO[bytes]) -> Iterator[dict[str, Any]]:
         file.seek(0)
     if start[:1] not in {b"[", b"{"}:
         raise BadFile("This file is not JSON. Choose the exported file unchanged.")
-    path = "item" if start[:1] == b"[" else "conversations.item"
+    yield from _values(file, "item" if start[:1] == b"[" else "conversations.item")
+
+
+def _values(file: IO[bytes], path: str) -> Iterator[dict[str, Any]]:
     try:
         guarded = Guarded(file, MAX_UNPACKED_BYTES)
         for item in ijson.items(guarded, path, use_float=True, buf_size=PIECE_BYTES):
@@ -122,18 +134,17 @@ def _items(file: IO[bytes]) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def _at(number: int, item: dict[str, Any]) -> Iterator[None]:
-    """Name the conversation in errors of the block."""
+def _at(kind: str, number: int, title: object) -> Iterator[None]:
+    """Name the conversation or project in errors of the block."""
     try:
         yield
     except (
         *(Unreadable, TypeError, AttributeError, KeyError, IndexError),
         *(ValueError, OverflowError, RecursionError),
     ) as error:
-        title = str(item.get("title") or "")[:40]
-        named = f" (“{title}”)" if title else ""
+        named = f" (“{str(title)[:40]}”)" if title else ""
         why = str(error) if isinstance(error, Unreadable) else "it has an unexpected structure"
-        raise BadFile(f"Chat {number}{named} could not be read: {why}.") from error
+        raise BadFile(f"{kind} {number}{named} could not be read: {why}.") from error
 
 
 def _conversation(item: dict[str, Any]) -> ImportedConversation:
@@ -144,53 +155,5 @@ def _conversation(item: dict[str, Any]) -> ImportedConversation:
     if isinstance(item.get("history"), dict):
         return open_webui.conversation({}, item)
     if isinstance(item.get("messages"), list):
-        return _workbench_conversation(item)
+        return workbench.conversation(item)
     raise Unreadable("it is not a ChatGPT, Open WebUI or Workbench export")
-
-
-def _workbench_conversation(item: dict[str, Any]) -> ImportedConversation:
-    nodes = [
-        ImportedMessage(
-            str(node["id"]),
-            None if node.get("parent") is None else str(node["parent"]),
-            str(node["role"]),
-            MessageContent(
-                str(node.get("content") or ""),
-                str(node.get("reasoning") or ""),
-                tuple(_call(call, node) for call in node.get("tool_calls") or []),
-            ),
-            str(node.get("model") or ""),
-            parse_time(node.get("created")),
-        )
-        for node in item["messages"]
-    ]
-    prompt = item.get("system_prompt") or {}
-    key = item.get("id")
-    messages, active = normalise_tree(nodes, item.get("active"))
-    return ImportedConversation(
-        source=f"workbench:{key}:{item.get('created')}"[:200] if key else "",
-        title=str(item.get("title") or ""),
-        active=active,
-        messages=messages,
-        created=parse_time(item.get("created")),
-        updated=parse_time(item.get("updated")),
-        pinned=bool(item.get("pinned")),
-        archived=bool(item.get("archived")),
-        tags=[str(tag) for tag in item.get("tags") or []],
-        system=str(prompt.get("text") or ""),
-    )
-
-
-def _call(call: Mapping[str, Any], node: Mapping[str, Any]) -> ImportedCall:
-    """Return a call, with positions within the texts of its message."""
-    text, reasoning = str(node.get("content") or ""), str(node.get("reasoning") or "")
-    return ImportedCall(
-        name=str(call["name"])[:200],
-        arguments=str(call.get("arguments") or ""),
-        call_id=str(call.get("call_id") or "")[:200],
-        round=min(max(int(call["round"]), 1), 1000),
-        text_to=min(max(int(call.get("text_to") or 0), 0), len(text)),
-        reasoning_to=min(max(int(call.get("reasoning_to") or 0), 0), len(reasoning)),
-        state="failed" if call.get("state") == "failed" else "done",
-        result=str(call.get("result") or ""),
-    )

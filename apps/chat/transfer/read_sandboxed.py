@@ -15,6 +15,7 @@ from contextlib import closing
 from datetime import datetime
 from typing import IO, Any
 
+from apps.chat.transfer.imported_projects import ImportedProject
 from apps.chat.transfer.normalise import (
     ImportedCall,
     ImportedConversation,
@@ -40,8 +41,11 @@ TOO_MUCH = (
 )
 
 
-def conversations(file: IO[bytes]) -> Generator[ImportedConversation, None, None]:
-    """Yield the conversations of an export, as `read.read` finds them.
+Item = ImportedProject | ImportedConversation
+
+
+def read_items(file: IO[bytes]) -> Generator[Item, None, None]:
+    """Yield the projects and conversations of an export, as `read.read` finds them.
 
     Raises:
         BadFile: at the first thing that cannot be read, whatever was read before it.
@@ -56,7 +60,8 @@ def conversations(file: IO[bytes]) -> Generator[ImportedConversation, None, None
                         return
                     if kind == "error":
                         raise BadFile(value)
-                    yield _conversation(value)
+                    project = kind == "project"
+                    yield ImportedProject.from_json(value) if project else _conversation(value)
         except sandbox.Busy as error:
             raise BadFile(str(error)) from error
         except (sandbox.Exceeded, sandbox.Failed) as error:
@@ -115,8 +120,9 @@ def main() -> None:
         sys.stdout.write(f"{json.dumps([kind, value])}\n")
 
     try:
-        for conversation in read(sys.stdin.buffer):
-            write("conversation", _as_storable(dataclasses.asdict(conversation)))
+        for item in read(sys.stdin.buffer):
+            kind = "project" if isinstance(item, ImportedProject) else "conversation"
+            write(kind, _as_storable(dataclasses.asdict(item)))
     except BadFile as error:
         write("error", to_storable(str(error)))
     except MemoryError:

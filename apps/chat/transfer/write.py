@@ -1,11 +1,12 @@
 """Writes imported conversations to the database: all of a file, or nothing.
 
 They are written in batches, marked as deleted, and appear together at the end. If the process dies,
-they are purged a day later like everything else that was deleted.
+they are purged a day later like everything else that was deleted. Projects, which come before them,
+are written at once and deleted again if a conversation is refused.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -21,6 +22,7 @@ from apps.chat.models import TITLE_LENGTH, Conversation, Message, Status, System
 from apps.chat.presets.system_prompts import save_system_prompt
 from apps.chat.transfer import read_sandboxed
 from apps.chat.transfer.normalise import ImportedCall, ImportedConversation, ImportedMessage
+from apps.chat.transfer.write_projects import ProjectImport
 from apps.core.text.storable import to_storable
 
 BATCH_SIZE = 100
@@ -33,6 +35,7 @@ class Result:
     messages: int
     known: int
     """Number that were imported before, and skipped."""
+    documents: int = 0
 
 
 def import_file(owner: User, file: IO[bytes]) -> Result:
@@ -47,9 +50,11 @@ def import_file(owner: User, file: IO[bytes]) -> Result:
     )
     conversations = messages = skipped = 0
     written: list[int] = []
-    found = read_sandboxed.conversations(file)
+    found = read_sandboxed.read_items(file)
+    projects = ProjectImport(owner)
+    chats = projects.write_from(found)
     try:
-        while batch := _next_batch(found):
+        while batch := _next_batch(chats):
             new = []
             for item in batch:
                 if item.source and item.source in known:
@@ -57,15 +62,17 @@ def import_file(owner: User, file: IO[bytes]) -> Result:
                 else:
                     known.add(item.source)
                     new.append(item)
-            written.extend(_write(owner, new, marked_at))
+            written.extend(_write(projects, new, marked_at))
             conversations += len(new)
             messages += sum(len(item.messages) for item in new)
     except BaseException:
         found.close()  # the process that reads it
         Conversation.objects.filter(pk__in=written).delete()
+        projects.undo()
         raise
+    projects.finish()
     Conversation.objects.filter(owner=owner, deleted_at=marked_at).update(deleted_at=None)
-    return Result(conversations, messages, skipped)
+    return Result(conversations, messages, skipped, len(projects.documents))
 
 
 def _next_batch(found: Iterator[ImportedConversation]) -> list[ImportedConversation]:
@@ -81,7 +88,10 @@ def _next_batch(found: Iterator[ImportedConversation]) -> list[ImportedConversat
 
 
 @transaction.atomic
-def _write(owner: User, items: list[ImportedConversation], marked_at: datetime) -> list[int]:
+def _write(
+    projects: ProjectImport, items: list[ImportedConversation], marked_at: datetime
+) -> list[int]:
+    owner = projects.owner
     conversations = Conversation.objects.bulk_create(
         [
             Conversation(
@@ -90,6 +100,7 @@ def _write(owner: User, items: list[ImportedConversation], marked_at: datetime) 
                 pinned=item.pinned,
                 archived=item.archived,
                 source=item.source,
+                project=projects.project_of(item.project),
                 deleted_at=marked_at,
                 system_prompt=_prompt(owner, item.system),
             )
@@ -113,11 +124,16 @@ def _write(owner: User, items: list[ImportedConversation], marked_at: datetime) 
         conversation.active_leaf = _leaf(item, made)
         conversation.updated = item.updated or item.created or timezone.now()
         conversation.created = item.created or conversation.created
-        if tags := [tag for tag in (" ".join(tag.split()) for tag in item.tags) if tag]:
-            short = [tag[: library.TAG_LENGTH] for tag in tags[: library.MAX_TAGS]]
-            library.add_tags([conversation], short)
+        _add_tags(conversation, item.tags)
     Conversation.objects.bulk_update(conversations, ["active_leaf", "updated", "created"])
     return [conversation.pk for conversation in conversations]
+
+
+def _add_tags(conversation: Conversation, given: Iterable[str]) -> None:
+    tags = [tag for tag in (" ".join(tag.split()) for tag in given) if tag]
+    if tags:
+        short = [tag[: library.TAG_LENGTH] for tag in tags[: library.MAX_TAGS]]
+        library.add_tags([conversation], short)
 
 
 def _levels(items: list[ImportedConversation]) -> Iterator[list[tuple[int, ImportedMessage]]]:

@@ -34,7 +34,7 @@ def answer(request: HttpRequest, pk: int) -> HttpResponse:
         context |= model_state.fresh_model_context(conversation)
     context["is_text_kept"] = found.is_finished and request.GET.get("part") == "end"
     context["title_may_change"] = found.is_finished and titles.may_change(conversation)
-    return render(request, "chat/thread/_answer_finished.html", context)
+    return render(request, "chat/thread/answer/_answer_finished.html", context)
 
 
 def _was_cut(answer: Message, meter: ContextMeter | None) -> bool:
@@ -86,7 +86,7 @@ def rate(request: HttpRequest, pk: int) -> HttpResponse:
     is_same = note is None and word == found.rating_word
     rate_answer(found, None if is_same else word, note or "")
     context = {"message": found, "asks_note": note is None and found.rating is not None}
-    return render(request, "chat/thread/_rating.html", context)
+    return render(request, "chat/thread/answer/_rating.html", context)
 
 
 @require_POST

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.chat.conversations import compare as comparisons
 from apps.chat.errors import ChatError
 from apps.chat.models import Preset
-from apps.chat.presets import presets
+from apps.chat.presets import model_choices
 from apps.chat.views.lookups import get_answer, get_preset
 from apps.chat.views.thread import refuse, whole_thread
 from apps.core.api import owner
@@ -19,10 +19,10 @@ def compare(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_answer(request, pk)
     if request.method != "POST":
         mine = Preset.objects.owned_by(owner(request))
-        context = {"message": found, "servers": presets.model_choices(), "presets": mine}
+        context = {"message": found, "servers": model_choices.list_models(), "presets": mine}
         return render(request, "chat/thread/_compare.html", context)
     try:
-        server, model = presets.parse_model_key(request.POST.get("model", ""))
+        server, model = model_choices.parse_key(request.POST.get("model", ""))
         preset = get_preset(request, request.POST.get("preset", ""))
         beside = "alone" not in request.POST
         comparisons.compare(found, server=server, model=model, preset=preset, beside=beside)

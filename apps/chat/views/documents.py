@@ -6,11 +6,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from apps.chat.knowledge import cited
 from apps.chat.knowledge import documents as services
 from apps.chat.knowledge.documents import BadDocument
-from apps.chat.models import Document, Project
+from apps.chat.lookups import get_document
+from apps.chat.models import Project
 from apps.chat.views.chat_list import sidebar_context
-from apps.core.api import get_owned
+from apps.chat.views.lookups import get_answer
+from apps.core.api import NotFound, get_owned
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -68,6 +71,27 @@ def document(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "chat/projects/document.html", context)
 
 
+@require_safe
+def source(request: HttpRequest, pk: int, number: int) -> HttpResponse:
+    """Render a source of an answer for the side panel, with the way to those like it."""
+    answer = get_answer(request, pk)
+    sources = cited.sources_of(answer)
+    if number not in {one.number for one in sources}:
+        sources = cited.found_of(answer)
+    at = next((at for at, one in enumerate(sources) if one.number == number), None)
+    passage = None if at is None else cited.passage_of(answer, sources[at])
+    if at is None or passage is None:
+        raise NotFound("source")
+    context = {
+        "answer": answer,
+        "passage": passage,
+        "previous": sources[at - 1],
+        "next": sources[(at + 1) % len(sources)],
+        "count": len(sources),
+    }
+    return render(request, "chat/projects/_source.html", context)
+
+
 def list_context(project: Project, errors: list[str] | None = None) -> dict[str, Any]:
     """Return what the list of documents is rendered of."""
     found = list(project.documents.all())
@@ -77,10 +101,6 @@ def list_context(project: Project, errors: list[str] | None = None) -> dict[str,
         "errors": errors or [],
         "is_active": any(document.is_active for document in found),
     }
-
-
-def get_document(request: HttpRequest, pk: int) -> Document:
-    return get_owned(Document.objects.select_related("project", "owner"), request, pk)
 
 
 def _render_list(

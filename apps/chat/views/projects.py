@@ -8,12 +8,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.chat.conversation_list import list_rows
 from apps.chat.conversations import projects
 from apps.chat.conversations.projects import BadProject
+from apps.chat.lookups import get_project
 from apps.chat.models import Preset, Project
-from apps.chat.presets import presets
+from apps.chat.presets import model_choices
 from apps.chat.views.chat_list import local_now, sidebar_context
 from apps.chat.views.documents import list_context
 from apps.chat.views.lookups import get_preset
-from apps.core.api import get_owned, owner
+from apps.core.api import owner
 
 SHOWN_CHATS = 100
 
@@ -43,7 +44,7 @@ def project(request: HttpRequest, pk: int) -> HttpResponse:
             _save(request, found)
             messages.success(request, "Saved.")
             return redirect("chat:project", pk)
-        except (BadProject, presets.ModelNotAvailable) as problem:
+        except (BadProject, model_choices.ModelNotAvailable) as problem:
             error = str(problem)
     user = owner(request)
     context = (
@@ -53,8 +54,8 @@ def project(request: HttpRequest, pk: int) -> HttpResponse:
             "project": found,
             "error": error,
             "presets": Preset.objects.owned_by(user),
-            "servers": presets.model_choices(keep=found.server_id),
-            "key": presets.key_of(found.server_id, found.model),
+            "servers": model_choices.list_models(keep=found.server_id),
+            "key": model_choices.key_of(found.server_id, found.model),
             "chats": list_rows.read_rows(
                 user, now=local_now(request), length=SHOWN_CHATS, project=pk, grouped=False
             ),
@@ -64,7 +65,7 @@ def project(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _save(request: HttpRequest, found: Project) -> None:
-    server, model = presets.parse_model_key(request.POST.get("model", ""))
+    server, model = model_choices.parse_key(request.POST.get("model", ""))
     preset = get_preset(request, request.POST.get("preset", ""))
     projects.change(
         found,
@@ -83,8 +84,3 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
     found.delete()
     messages.success(request, f"Project “{found}” deleted. Its chats are kept.")
     return redirect("chat:index")
-
-
-def get_project(request: HttpRequest, pk: int) -> Project:
-    found = Project.objects.select_related("system_prompt", "preset", "server", "owner")
-    return get_owned(found, request, pk)

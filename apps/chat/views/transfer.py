@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.chat.conversations import ratings, sharing
 from apps.chat.models import Conversation, Share
 from apps.chat.transfer import exports, read, write
-from apps.chat.transfer.download import download
+from apps.chat.transfer.download import download, download_all
 from apps.chat.views.chat_list import sidebar_context
 from apps.chat.views.lookups import get_conversation
 from apps.core.api import owner
@@ -41,8 +41,7 @@ def export_many(request: HttpRequest) -> StreamingHttpResponse:
 
 @require_safe
 def export_all(request: HttpRequest, form: str) -> StreamingHttpResponse:
-    mine = Conversation.objects.owned_by(owner(request)).order_by("pk")
-    return download(list(mine.values_list("pk", flat=True)), form)
+    return download_all(owner(request), form)
 
 
 @require_safe

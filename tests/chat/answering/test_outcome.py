@@ -134,6 +134,19 @@ async def test_save_writes_text_status_and_numbers(alice: User) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+async def test_times_are_saved_for_a_server_that_reports_no_usage(alice: User) -> None:
+    answer = await in_db(queued, alice)
+    outcome = Outcome()
+    outcome.count_token()
+    outcome.end(Status.COMPLETE, "stop")
+    await save(answer.pk, outcome, "Hi")
+    await answer.arefresh_from_db()
+    assert (answer.prompt_tokens, answer.tokens_per_second, answer.usage) == (None, None, None)
+    assert answer.ttft_ms is not None
+    assert answer.seconds is not None
+
+
+@pytest.mark.django_db(transaction=True)
 async def test_save_never_overwrites_a_finished_answer(alice: User) -> None:
     answer = await in_db(queued, alice)
     await Message.objects.filter(pk=answer.pk).aupdate(status=Status.COMPLETE, content="Whole")

@@ -64,11 +64,11 @@ ALONE = {
 OTHERS = {"earlier_messages", "export_all", "export", "shared", "unshare", "attachment", "detach"}
 # Of the composer's tests.
 OTHERS |= {"attachment_text", "composer_menu", "composer_change", "save_prompt", "delete_prompt"}
-OTHERS |= {"rename_preset", "remove_preset"}
 # Of the projects' tests.
 OTHERS |= {"project", "delete_project", "project_chats"}
 # Of the documents' tests.
 OTHERS |= {"documents", "document", "remove_document", "retry_document", "whole_document"}
+OTHERS |= {"source"}
 ROUTES = [
     ("get", "conversations/{conversation}"),
     ("patch", "conversations/{conversation}"),

@@ -1,5 +1,6 @@
 """The menus of the composer: what they list, and in which order."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from apps.chat.composer import model_menu
 from apps.chat.composer.drafts import draft_of
 from apps.chat.composer.server_line import server_line
 from apps.chat.models import Conversation, Preset
-from apps.chat.presets import presets
+from apps.chat.presets import model_choices, presets
 from apps.servers import services as llm
 from apps.servers.models import Kind, Server, State
 from tests.markup import visible_text
@@ -40,7 +41,7 @@ def test_model_menu_lists_favourites_first_and_offline_servers_last(
     qwen = a_server("qwen", vision=True, reasoning=True, context=32768)
     a_server("vectors", embeddings=True)
     draft = draft_of(alice)
-    key = presets.key_of(qwen.pk, "qwen-model")
+    key = model_choices.key_of(qwen.pk, "qwen-model")
     browser.post(reverse("chat:favourite_model", args=[draft.pk]), {"value": key})
     groups = model_menu.model_groups(draft, alice)
     assert [group.name for group in groups] == ["Favourites", "Demo", "gone"]
@@ -69,6 +70,23 @@ def test_model_menu_says_what_is_not_loaded(alice: User, demo_server: Server) ->
     groups = {group.name: group.rows for group in model_menu.model_groups(draft_of(alice), alice)}
     (row,) = groups["big"]
     assert (row.note, row.load, row.status) == ("Not loaded", "", "unknown")
+
+
+def test_model_menu_counts_slots_only_where_the_server_reports_them(
+    alice: User, browser: Client, demo_server: Server
+) -> None:
+    now = timezone.now()
+    Server.objects.create(
+        name="Cloud", base_url="http://127.0.0.1:9/v1", kind=Kind.OPENAI, state=State.READY,
+        stored_facts={"models": [{"id": "big"}]},
+        checked_at=now, next_check_at=now + timedelta(hours=1),
+    )  # fmt: skip
+    draft = draft_of(alice)
+    groups = {group.name: group.rows for group in model_menu.model_groups(draft, alice)}
+    (demo,), (cloud,) = groups["Demo"], groups["Cloud"]
+    assert (demo.load, cloud.load) == ("0 of 4 busy", "")
+    assert replace(cloud, busy=2).load == "2 busy"
+    assert visible_text(menu(browser, draft)).count("Cloud") == 1
 
 
 def test_menus_show_what_is_set(alice: User, browser: Client, demo_server: Server) -> None:

@@ -96,22 +96,6 @@ def test_library_page_creates_saves_restores_and_deletes(
     assert "No prompts yet." in browser.get(page).content.decode()
 
 
-def test_library_page_renames_and_deletes_presets(
-    alice: User, browser: Client, bobs_browser: Client
-) -> None:
-    preset = Preset.objects.create(owner=alice, name="Cold")
-    Preset.objects.create(owner=alice, name="Warm")
-    rename = reverse("chat:rename_preset", args=[preset.pk])
-    assert bobs_browser.post(rename, {"name": "x"}).status_code == 404
-    for name, said in (("Warm", "already have a preset"), (" ", "Enter a preset name"),
-                       ("Cool", "Renamed to “Cool”.")):  # fmt: skip
-        assert said in browser.post(rename, {"name": name}, follow=True).content.decode()
-    remove = reverse("chat:remove_preset", args=[preset.pk])
-    assert bobs_browser.post(remove).status_code == 404
-    browser.post(remove)
-    assert [left.name for left in Preset.objects.all()] == ["Warm"]
-
-
 def test_starters_are_own_prompts_then_presets(alice: User) -> None:
     assert [s.text for s in starters.starters(alice, is_demo=True)] == [*starters.DEMO_QUESTIONS]
     assert "Summarise a text" in [s.title for s in starters.starters(alice, is_demo=False)]

@@ -8,7 +8,7 @@ from apps.chat.composer import changes, several
 from apps.chat.composer.drafts import draft_of
 from apps.chat.conversations import compare
 from apps.chat.models import Conversation
-from apps.chat.presets import presets
+from apps.chat.presets import model_choices
 from apps.servers.models import Server
 from tests.chat.composer.test_drafts import started
 from tests.chat.views.test_pages import page
@@ -19,7 +19,7 @@ __all__ = ["started"]
 def two_models(person: User, server: Server, *others: str) -> Conversation:
     draft = draft_of(person)
     for name in others:
-        changes.toggle_model(draft, [presets.key_of(server.pk, name)])
+        changes.toggle_model(draft, [model_choices.key_of(server.pk, name)])
     return draft
 
 
@@ -56,11 +56,11 @@ def test_toggle_removes_what_it_added_and_takes_at_most_four(
 ) -> None:
     draft = two_models(alice, demo_server, "a", "b", "c", "d")
     assert len(draft.other_models) == several.MAX_MODELS - 1
-    changes.toggle_model(draft, [presets.key_of(demo_server.pk, "d")])
-    assert draft.other_models == [presets.key_of(demo_server.pk, name) for name in ("b", "c")]
-    changes.choose_model(draft, [presets.key_of(demo_server.pk, "a")])
+    changes.toggle_model(draft, [model_choices.key_of(demo_server.pk, "d")])
+    assert draft.other_models == [model_choices.key_of(demo_server.pk, name) for name in ("b", "c")]
+    changes.choose_model(draft, [model_choices.key_of(demo_server.pk, "a")])
     assert draft.other_models == []
-    changes.toggle_model(draft, [presets.key_of(demo_server.pk, "a")])
+    changes.toggle_model(draft, [model_choices.key_of(demo_server.pk, "a")])
     assert draft.other_models == []
 
 

@@ -124,7 +124,7 @@ def test_too_large_whole_documents_are_refused(
 
 
 def test_too_many_passages_are_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apps.chat.knowledge.import_task.MAX_PASSAGES", 1)
+    monkeypatch.setattr(documents, "MAX_PASSAGES", 1)
     assert "more than 1 passages" in add(project, "handbook.md", INVOICES).error
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.chat.knowledge.chunking import MAX_CHARACTERS, Page, split_pages
-from apps.chat.knowledge.citations import cited_numbers, link
+from apps.chat.knowledge.citations import SourceLink, cited_numbers, link
 from apps.chat.knowledge.passages import Findings, SentPassage, Source, prompt_block, whole_block
 from apps.chat.knowledge.ranking import MAX_PASSAGES, fit, rank
 
@@ -57,7 +57,7 @@ def test_prompt_block_numbers_passages_and_lets_none_end_its_element() -> None:
 
 
 def test_findings_survive_their_json() -> None:
-    found = Findings([SentPassage(SOURCE, "Text")], [SOURCE], "Why")
+    found = Findings([SentPassage(SOURCE, "Text")], [SOURCE], [3], "Why")
     assert Findings.from_json(found.to_json()) == found
     assert Findings().to_json() == {}
 
@@ -67,13 +67,22 @@ def test_whole_block_lets_no_document_end_its_element() -> None:
 
 
 def test_link_links_known_numbers_outside_code_and_links() -> None:
-    links = {1: ("/d/1/#p", 'A "x"'), 2: ("/d/2/#p", "B")}
+    links = {
+        1: SourceLink("/d/1/#p", "/a/1/", 'A "x"'),
+        2: SourceLink("/d/2/#p", "/a/2/", "B"),
+    }
     html = '<p>Ten [1, 2]. No [9]. <code>a[1]</code> <a href="#">[1]</a></p>'
     linked = link(html, links)
     assert linked.count('class="citation"') == 2
-    assert 'title="A &quot;x&quot;"' in linked
+    assert 'href="/d/1/#p" data-source="/a/1/" title="A &quot;x&quot;"' in linked
     assert "[9]" in linked
     assert "<code>a[1]</code>" in linked
+
+
+def test_a_link_stands_behind_the_full_stop() -> None:
+    linked = link("<p>Ten [1]. Or 2.5 [1].5, no [9].</p>", {1: SourceLink("/d/", "/a/", "A")})
+    assert linked.startswith('<p>Ten.<a class="citation"')
+    assert "</a>.5, no [9].</p>" in linked
 
 
 def test_cited_numbers_are_those_in_brackets() -> None:

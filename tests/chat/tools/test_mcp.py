@@ -1,6 +1,7 @@
 """Tools of MCP servers in an answer: called, away, and the same bytes in every prompt."""
 
 import json
+import re
 import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -157,15 +158,15 @@ async def test_the_panel_shows_that_it_asks_again(
 ) -> None:
     conversation = await open_with(alice_api, kettle__pour="always")
     panel = reverse("chat:settings", args=[conversation])
-    chosen = '<option value="{}" selected>'
 
     async def shown() -> str:
         page = (await alice_browser.get(panel)).content.decode()
-        return page.partition('name="use-kettle__pour"')[2].partition("</select>")[0]
+        (chosen,) = re.findall(r'id="use-kettle__pour-(\w+)"[^>]* checked', page)
+        return str(chosen)
 
-    assert chosen.format("always") in await shown()
+    assert await shown() == "always"
     await _redefine(kettle, "Pours otherwise.")
-    assert chosen.format("ask") in await shown()
+    assert await shown() == "ask"
 
 
 async def _redefine(server: ToolServer, description: str) -> None:

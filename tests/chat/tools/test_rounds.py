@@ -11,7 +11,8 @@ from django.test import AsyncClient
 from apps.chat.models import CallState, Message, Status, ToolCall
 from apps.chat.tools import arguments
 from apps.core import tools
-from apps.core.tools import Arguments, Tool, ToolError, parameters
+from apps.core.schemas.json_types import JsonObject
+from apps.core.tools import Tool, ToolError, parameters
 from apps.servers.models import Server
 from tests.chat.conftest import (
     CALCULATE,
@@ -28,19 +29,19 @@ from tests.chat.tools.tool_server import ToolServer, call, create_tool_server, s
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-async def echo(user: User, arguments: Arguments) -> str:
+async def echo(user: User, arguments: JsonObject) -> str:
     return f"{user.username}: {arguments['text']}"
 
 
-async def fail(user: User, arguments: Arguments) -> str:
+async def fail(user: User, arguments: JsonObject) -> str:
     raise ToolError("The kettle is empty. Fill it first.")
 
 
-async def crash(user: User, arguments: Arguments) -> str:
+async def crash(user: User, arguments: JsonObject) -> str:
     raise RuntimeError("secret")
 
 
-async def hang(user: User, arguments: Arguments) -> str:
+async def hang(user: User, arguments: JsonObject) -> str:
     await asyncio.Event().wait()
     return "never"
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 import uvicorn
 from django.utils import timezone
@@ -67,7 +67,7 @@ class ToolServer:
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._serve)
 
-    def __enter__(self) -> "ToolServer":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -69,7 +69,7 @@ def test_hostile_file_is_refused_with_a_sentence_within_bounds(data: bytes) -> N
     tracemalloc.start()
     try:
         with pytest.raises(read.BadFile) as refused:
-            list(read_sandboxed.conversations(file))
+            list(read_sandboxed.read_items(file))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -84,7 +84,7 @@ def test_one_conversation_may_not_take_all_memory(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(read_sandboxed, "LIMITS", limits)
     huge = b'[{"messages": [' + b'{"id": 1, "role": "user"},' * 800_000
     with pytest.raises(read.BadFile, match="too much time or memory"):
-        list(read_sandboxed.conversations(io.BytesIO(huge)))
+        list(read_sandboxed.read_items(io.BytesIO(huge)))
 
 
 def test_slow_writing_does_not_end_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_slow_writing_does_not_end_the_reading(monkeypatch: pytest.MonkeyPatch) 
             super().__init__(seconds, end)
 
     monkeypatch.setattr(threading, "Timer", Clock)
-    assert len(list(read_sandboxed.conversations(io.BytesIO(json.dumps([CHATGPT]).encode())))) == 1
+    assert len(list(read_sandboxed.read_items(io.BytesIO(json.dumps([CHATGPT]).encode())))) == 1
     assert clocks == [24 * 60 * 60]
     assert read_sandboxed.LIMITS.cpu_seconds <= 180
 
@@ -106,7 +106,7 @@ def test_a_picture_in_an_export_is_not_too_long_a_text() -> None:
     picture = f"data:image/png;base64,{'iVBO' * (5 * 1024**2)}"
     chat["chat"]["history"]["messages"]["1"]["files"] = [{"type": "image", "url": picture}]
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    [found] = read_sandboxed.conversations(io.BytesIO(json.dumps([chat]).encode()))
+    [found] = read_sandboxed.read_items(io.BytesIO(json.dumps([chat]).encode()))
     assert found.title == "Lamps"
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < CPU_SECONDS
 

@@ -358,7 +358,7 @@ def test_over_http(api: Client) -> None:
     file = SimpleUploadedFile("conversations.zip", zipped(conversations__json=[CHATGPT]))
     made = api.post("/api/v1/conversations/import", {"file": file})
     assert (made.status_code, made.json()) == (
-        201, {"conversations": 1, "messages": 5, "known": 0}
+        201, {"conversations": 1, "messages": 5, "known": 0, "documents": 0}
     )  # fmt: skip
     bad = api.post("/api/v1/conversations/import", {"file": SimpleUploadedFile("x", b"{}")})
     assert (bad.status_code, bad.json()["code"]) == (422, "bad_file")

@@ -195,6 +195,10 @@ def test_a_failure_is_a_sentence_and_a_retry(
     html = page(browser, conversation)
     assert "Nobody answers." in html
     assert "Retry" in html
+    note = "Messages without an answer are sent together with your next one."
+    assert note in html
+    begun = told(alice, "Hello", "It is", status=Status.FAILED, error_code="unreachable")
+    assert note not in page(browser, begun)
 
 
 def test_the_cut_is_shown(alice: User, browser: Client, demo_server: Server) -> None:

@@ -1,14 +1,12 @@
-"""The library of prompts and presets, and the list of prompts that “/” opens."""
+"""The library of prompts, and the list of them that “/” opens."""
 
 from django.contrib import messages
-from django.db import IntegrityError, transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.chat.composer import prompts
-from apps.chat.models import Preset, Prompt
+from apps.chat.models import Prompt
 from apps.chat.views.chat_list import sidebar_context
 from apps.core.api import get_owned, owner
 
@@ -34,7 +32,6 @@ def _library(request: HttpRequest) -> dict[str, object]:
     found = prompts.list_prompts(person)
     return sidebar_context(request) | {
         "prompts": [(prompt, prompts.versions(person, prompt.name)) for prompt in found],
-        "presets": Preset.objects.owned_by(person).select_related("server", "system_prompt"),
         "name": prompts.clean_name(request.GET["new"])
         if request.GET.get("new", "").strip()
         else "",
@@ -72,34 +69,3 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
     prompts.delete_prompt(found)
     messages.success(request, f"“{found}” deleted.")
     return redirect("chat:prompts")
-
-
-@require_POST
-def rename_preset(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_owned(Preset, request, pk)
-    name = request.POST.get("name", "").strip()[:100]
-    if not name:
-        messages.error(request, "Enter a preset name.")
-        return _to_presets()
-    found.name = name
-    try:
-        with transaction.atomic():
-            found.save(update_fields=["name"])
-    except IntegrityError:
-        messages.error(request, f"You already have a preset “{name}”. Choose another name.")
-    else:
-        messages.success(request, f"Renamed to “{name}”.")
-    return _to_presets()
-
-
-@require_POST
-def delete_preset(request: HttpRequest, pk: int) -> HttpResponse:
-    """Delete a preset. Chats keep their settings."""
-    found = get_owned(Preset, request, pk)
-    found.delete()
-    messages.success(request, f"Preset “{found}” deleted.")
-    return _to_presets()
-
-
-def _to_presets() -> HttpResponseRedirect:
-    return HttpResponseRedirect(f"{reverse('chat:prompts')}#presets")

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.chat.conversations import model_state
 from apps.chat.models import Conversation, Preset
-from apps.chat.presets import presets, system_prompts
+from apps.chat.presets import model_choices, presets, system_prompts
 from apps.chat.presets.system_prompts import changing_parts
 from apps.chat.prompt import params_form, response_format
 from apps.chat.prompt.build import chosen_model
@@ -29,11 +29,11 @@ def settings(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method != "POST":
         return _panel(request, found)
     try:
-        found.server, found.model = presets.parse_model_key(request.POST.get("model", ""))
+        found.server, found.model = model_choices.parse_key(request.POST.get("model", ""))
         edited = params_form.parse_form(request.POST.dict())
     except params_form.BadParams as error:
         return _render_result(request, found, errors=error.errors)
-    except presets.ModelNotAvailable as error:
+    except model_choices.ModelNotAvailable as error:
         return _render_result(request, found, errors={"model": str(error)})
     found.params = params_form.merge(found.sampling, edited).to_json()
     found.system_prompt = get_prompt(request, request.POST.get("system_prompt", ""))
@@ -119,7 +119,7 @@ def write_prompt(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpResponse:
     user = owner(request)
-    servers = presets.model_choices(keep=found.server_id)
+    servers = model_choices.list_models(keep=found.server_id)
     prompts = system_prompts.list_system_prompts(user)
     if found.system_prompt and found.system_prompt not in prompts:
         prompts.append(found.system_prompt)
@@ -128,7 +128,7 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
     context = model_state.model_context(found) | {
         "conversation": found,
         "servers": servers,
-        "key": presets.key_of(found.server_id, found.model),
+        "key": model_choices.key_of(found.server_id, found.model),
         "prompts": prompts,
         "presets": Preset.objects.owned_by(user),
         "sampling": params_form.SAMPLING,

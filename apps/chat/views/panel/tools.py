@@ -10,14 +10,22 @@ from apps.chat.conversations import call_decisions, services
 from apps.chat.errors import ChatError
 from apps.chat.models import MAX_ROUNDS, Conversation, ToolCall, mark_orphans_interrupted
 from apps.chat.prompt.prepare import supports_tools
+from apps.chat.tools import choices as tool_choices
 from apps.chat.tools import settings as tool_settings
 from apps.chat.views.lookups import get_chat_or_draft
 from apps.chat.views.thread import refuse, replace_thread, whole_thread
 from apps.core.api import get_owned
+from apps.core.tools import Approval
 from apps.servers import services as llm
 
 USE = "use-"  # + tool name
 ALL = "all-"  # + group
+APPROVALS = (
+    (Approval.NEVER, "Off", "Off"),
+    (Approval.ASK, "Ask", "Ask first"),
+    (Approval.ALWAYS, "Always", "Always allow"),
+)
+"""Value, short name and name of each choice for a tool."""
 
 
 @require_safe
@@ -62,9 +70,9 @@ def tools(request: HttpRequest, pk: int) -> HttpResponse:
         for name, value in request.POST.items()
         if name.startswith(USE)
     }
-    groups = {name: str(v) for name, v in request.POST.items() if name.startswith(ALL) and v}
-    for name, approval in groups.items():
-        use |= tool_settings.approve_group(name.removeprefix(ALL), approval, found.owner_id)
+    whole = {name: str(v) for name, v in request.POST.items() if name.startswith(ALL) and v}
+    for name, approval in whole.items():
+        use |= tool_choices.approve_group(name.removeprefix(ALL), approval, found.owner_id)
     rounds = request.POST.get("rounds", "").strip()
     context: dict[str, Any] = {"conversation": found}
     try:
@@ -79,9 +87,9 @@ def tools(request: HttpRequest, pk: int) -> HttpResponse:
     else:
         found.tools = checked.to_json()
         found.save(update_fields=["tools"])
-        context["saved"] = "Saved."
-        if groups:  # the page does not show the new choices of the group yet
-            context |= {"tools": panel(found), "tools_changed": True}
+        # Of a group that was changed as a whole, the page does not show the new choices yet.
+        context |= {"saved": "Saved.", "tools_saved": True, "group_changed": bool(whole)}
+        context["tools"] = panel(found)
     status = 422 if "errors" in context else 200
     return render(request, "chat/settings/_save_status.html", context, status=status)
 
@@ -90,7 +98,8 @@ def panel(found: Conversation) -> dict[str, Any]:
     """Return the template context of the tools in the panel."""
     offer = tool_settings.offer(found.tool_settings, found.owner_id)
     return {
-        "choices": tool_settings.choices(found.tool_settings, found.owner_id),
+        "groups": tool_choices.groups(found.tool_settings, found.owner_id),
+        "approvals": APPROVALS,
         "offer": offer,
         "max_rounds": MAX_ROUNDS,
         "model_without_tools": _model_without_tools(found),
@@ -114,4 +123,4 @@ def _render_call(request: HttpRequest, found: ToolCall) -> HttpResponse:
     if found.is_open:
         mark_orphans_interrupted([found.answer])
         found.refresh_from_db()
-    return render(request, "chat/thread/_tool_call.html", {"call": found})
+    return render(request, "chat/thread/answer/_tool_call.html", {"call": found})

@@ -11,7 +11,7 @@ from apps.chat.answering import prefill
 from apps.chat.conversation_list import search
 from apps.chat.conversations import sharing
 from apps.chat.models import Preferences, Share
-from apps.chat.presets import presets
+from apps.chat.presets import model_choices
 from apps.servers.models import Server, State
 from tests.chat.conftest import told
 
@@ -108,8 +108,8 @@ def test_only_what_can_answer_is_offered(llama: Server) -> None:
         Server.objects.create(
             name=name, base_url=f"http://x/{name[0]}", checked_at=llama.checked_at, **fields
         )
-    names = [server.name for server, _ in presets.model_choices()]
+    names = [server.name for server, _ in model_choices.list_models()]
     assert "New" in names
     assert not {"Dead", "Bad key"} & set(names)
     dead = Server.objects.get(name="Dead")
-    assert dead in [server for server, _ in presets.model_choices(keep=dead.pk)]
+    assert dead in [server for server, _ in model_choices.list_models(keep=dead.pk)]
