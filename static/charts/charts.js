@@ -58,7 +58,7 @@ export function clock(chart, seconds, place, space, apart) {
   return seconds.map((second) => {
     const time = new Date(1000 * second);
     return far ? time.toLocaleDateString([], { day: "numeric", month: "short" })
-      : time.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", ...exact });
+      : time.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...exact });
   });
 }
 

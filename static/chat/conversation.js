@@ -1,19 +1,21 @@
 // The chat page: follows answers while they are generated, and keeps the end in view.
 
-import { Announcer } from "./screen_reader.js";
-import { AnswerStream } from "./answer_stream.js";
-import { stick, toEnd } from "./follow_end.js";
-import "./message_actions.js";
+import { Announcer } from "./thread/screen_reader.js";
+import { AnswerStream } from "./thread/answer_stream.js";
+import { stick, toEnd } from "./thread/follow_end.js";
+import { markTab } from "./thread/tab_mark.js";
+import "./thread/message_actions.js";
 import "./popovers.js";
-import "./composer.js";
-import "./chips.js";
-import "./prompts.js";
-import "./attachments.js";
+import "./composer/composer.js";
+import "./composer/chips.js";
+import "./composer/prompts.js";
+import "./composer/attachments.js";
 import "./keyboard.js";
-import "./list.js";
-import "../core/markdown.js";
-import "./prefill.js";
-import "./speech.js";
+import "./list/list.js";
+import "../core/text/markdown.js";
+import "./composer/prefill.js";
+import "./panel/source_panel.js";
+import "./composer/speech.js";
 
 const scroller = document.querySelector("[data-scroll]");
 const composer = document.querySelector("[data-composer]");
@@ -42,6 +44,7 @@ function grew() {
 function ended(answer) {
   live.delete(answer.article);
   announcer.ended(answer);
+  markTab();
   showState();
 }
 
@@ -110,7 +113,7 @@ window.addEventListener("pageshow", (event) => event.persisted && location.reloa
 
 // The editor of fields is fetched with the panel that has it.
 document.addEventListener("htmx:afterSettle", () => {
-  if (document.querySelector("[data-answer-fields]")) import("./structured_output.js");
+  if (document.querySelector("[data-answer-fields]")) import("./composer/structured_output.js");
 });
 
 // --- The composer ------------------------------------------------------------------------------

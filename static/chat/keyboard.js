@@ -1,7 +1,7 @@
 // Keyboard shortcuts of the chat page, and their list on "?".
 
-import { click, lastOf, openPalette } from "./palette.js";
-import { togglePanel } from "./panel.js";
+import { click, lastOf, openPalette } from "./list/palette.js";
+import { togglePanel } from "./panel/panel.js";
 
 const keys = document.getElementById("keys");
 const composer = document.querySelector("[data-composer] textarea");

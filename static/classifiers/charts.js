@@ -33,9 +33,11 @@ function makeReliability(element, { reliability: bins }) {
     const bin = bins[idx - 1];
     return bin ? `confidence ${percent(bin.confidence)}\naccuracy ${percent(bin.accuracy)}\n${bin.count.toLocaleString("en")} rows` : "";
   };
-  const points = (chart) => bins.forEach((bin) => {
+  const points = (chart) => bins.forEach((bin, at) => {
     if (bin.low !== undefined) bar(chart, bin.confidence, bin.low, bin.high); // older runs have none
-    dot(chart, bin.confidence, bin.accuracy, 3 + 8 * Math.sqrt(bin.count / most));
+    const size = 3 + 8 * Math.sqrt(bin.count / most);
+    dot(chart, bin.confidence, bin.accuracy, size);
+    write(chart, bin, bins[at + 1], size);
   });
   const chart = makeChart(element, {
     tell,
@@ -51,6 +53,22 @@ function makeReliability(element, { reliability: bins }) {
     plugins: [{ hooks: { draw: points } }],
   }, [[0, ...said, 1], [0, ...said, 1], [null, ...bins.map((bin) => bin.accuracy), null]]);
   readByKeys(element, chart);
+}
+
+// How many rows a point has, below its bar; left out where the next one has no room beside it.
+function write({ ctx, valToPos }, { confidence, accuracy, low, count }, next, size) {
+  const x = valToPos(confidence, "x", true);
+  const text = count.toLocaleString("en");
+  ctx.save();
+  ctx.font = `${11 * uPlot.pxRatio}px ${getComputedStyle(document.body).fontFamily}`;
+  ctx.fillStyle = colours().text;
+  ctx.textAlign = "center";
+  ctx.textBaseline = "top";
+  if (!next || valToPos(next.confidence, "x", true) - x > ctx.measureText(text).width + 6 * uPlot.pxRatio) {
+    const below = Math.max(valToPos(low ?? accuracy, "y", true), valToPos(accuracy, "y", true) + size * uPlot.pxRatio);
+    ctx.fillText(text, x, below + 4 * uPlot.pxRatio);
+  }
+  ctx.restore();
 }
 
 // Accuracy on the test rows by how many rows it was trained on, with the interval of each point.

@@ -221,7 +221,7 @@ function paintRing({ ctx, valToPos }, [lost, caught], bottom) {
   if (caught !== null && caught < bottom) return;
   ctx.save();
   ctx.strokeStyle = colours().accent;
-  ctx.fillStyle = colours().surface;
+  ctx.fillStyle = colours().sheet;
   ctx.lineWidth = 2 * uPlot.pxRatio;
   ctx.beginPath();
   ctx.arc(valToPos(lost, "x", true), valToPos(caught ?? 0, "y", true), 4 * uPlot.pxRatio, 0, 2 * Math.PI);

@@ -2,7 +2,8 @@
 
 import "./dialogs.js";
 import "./toast.js";
-import "./form_errors.js";
+import "./forms/form_errors.js";
+import "./times.js";
 
 // Statuses whose body explains the error and when to retry.
 const IN_WORDS = new Set([408, 413, 422, 429, 503, 507]);

@@ -28,7 +28,7 @@ function steps() {
 
 function tell({ data: [times, slots, rows], cursor: { idx } }) {
   if (slots[idx] === null || slots[idx] === undefined) return "";
-  const time = new Date(1000 * times[idx]).toLocaleTimeString();
+  const time = new Date(1000 * times[idx]).toLocaleTimeString([], { hourCycle: "h23" });
   return `${time}\nSlots in use: ${slots[idx].toFixed(2)}\nRows/s: ${rows[idx].toFixed(2)}`;
 }
 

@@ -54,7 +54,7 @@ function make(element, kind, data) {
   const top = (high) => kind.most ?? Math.max(kind.least, HEADROOM * high);
   const tell = ({ data: [times, values], cursor: { idx } }) => {
     const value = values[idx];
-    const time = new Date(1000 * times[idx]).toLocaleTimeString();
+    const time = new Date(1000 * times[idx]).toLocaleTimeString([], { hourCycle: "h23" });
     return `${time}\n${value === null ? "no requests" : kind.tells(value)}`;
   };
   return makeChart(element, {

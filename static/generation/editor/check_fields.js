@@ -1,6 +1,6 @@
 // Lines of checks and of judge criteria: flat, with all parts by their names.
 
-import { follow, template } from "../../core/schema_fields.js";
+import { follow, template } from "../../core/forms/schema_fields.js";
 
 export function readLines(list, numbers) {
   return [...list.children].map((line) => {

@@ -1,19 +1,19 @@
 // The editor of a recipe: columns at the left, the chosen one in the middle, rows at the right. The
 // recipe is read into the hidden field whenever something changes, and checked by the server.
 
-import * as menu from "./add_menu.js";
+import * as menu from "./columns/add_menu.js";
 import { flatLine } from "./check_fields.js";
-import { form, forms, list, nameOf, read, valuesOf } from "./column_forms.js";
-import * as columns from "./column_list.js";
+import { form, forms, list, nameOf, read, valuesOf } from "./columns/column_forms.js";
+import * as columns from "./columns/column_list.js";
 import * as drafts from "./drafts.js";
 import { columnsAbove, namesAbove } from "./names.js";
-import * as preview from "./preview.js";
-import * as problems from "./problems.js";
-import * as prompt from "./prompt_field.js";
+import * as preview from "./preview/preview.js";
+import * as problems from "./preview/problems.js";
+import * as prompt from "./columns/prompt_field.js";
 import * as quotas from "./quotas.js";
 import { settingSummaries } from "./settings.js";
-import { invent, upload } from "./sources.js";
-import { append, follow, fromText, pressed } from "../../core/schema_fields.js";
+import { invent, upload } from "./columns/sources.js";
+import { append, follow, fromText, pressed } from "../../core/forms/schema_fields.js";
 
 const editor = document.getElementById("recipe");
 const store = document.getElementById("id_recipe");

@@ -1,6 +1,6 @@
 // Names that a column gives to those after it, and a few words about it for the list.
 
-import { forms, read } from "./column_forms.js";
+import { forms, read } from "./columns/column_forms.js";
 
 export function namesOf(column) {
   if (column.kind === "structured") return Object.keys(column.schema?.properties ?? {});

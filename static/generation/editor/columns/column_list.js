@@ -2,8 +2,8 @@
 // order of the forms is the order of the recipe; the list is drawn from them.
 
 import { describe, form, forms, list as formList, nameOf, optionOf, read, typeOf } from "./column_forms.js";
-import { summary } from "./names.js";
-import { template } from "../../core/schema_fields.js";
+import { summary } from "../names.js";
+import { template } from "../../../core/forms/schema_fields.js";
 
 const list = document.getElementById("column-list");
 const editor = document.getElementById("recipe");

@@ -84,7 +84,7 @@ export class AnswerStream {
       part.apply(event);
       if (part.blocks.length) {
         this.thought.end();
-        this.progress.say("Writing…");
+        this.progress.write();
       }
     }
     this.grew();

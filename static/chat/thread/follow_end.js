@@ -29,7 +29,7 @@ function showButton(hasNew = false) {
   if (!button) return;
   if (stuck) label.textContent = "Jump to end";
   else if (hasNew) label.textContent = "New answer";
-  button.hidden = stuck;
+  button.hidden = stuck || fromEnd() < NEAR;
   bars.hidden = !writing;
 }
 
@@ -62,10 +62,11 @@ document.addEventListener("selectionchange", () => {
   if (!selection.isCollapsed && scroller?.contains(selection.anchorNode) && writing) stick(false);
 });
 document.addEventListener("keydown", (event) => {
-  const isTyping = event.target.value && event.target.matches("input, textarea, select");
-  if (isTyping || event.target.closest?.("dialog, [popover]")) return;
+  const isField = event.target.matches?.("input, textarea, select");
+  if (isField && event.target.value || event.target.closest?.("dialog, [popover]")) return;
   if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  if (event.key === "ArrowUp" || event.key === "PageUp" || event.key === "Home") stick(false);
+  // In a field these keys do not move the thread: up in an empty composer edits the last message.
+  if (["ArrowUp", "PageUp", "Home"].includes(event.key) && !isField) stick(false);
   else if (event.key === "End" && scroller) {
     event.preventDefault();
     jump();
@@ -73,7 +74,10 @@ document.addEventListener("keydown", (event) => {
 });
 
 if (scroller) {
-  const sizes = new ResizeObserver(toEnd);
+  const sizes = new ResizeObserver(() => {
+    toEnd();
+    showButton();
+  });
   for (const element of [scroller, scroller.firstElementChild]) sizes.observe(element);
 }
 stick(true);

@@ -1,8 +1,8 @@
 // Completes rendered Markdown: formulas, and the buttons of code and tables.
 
-import { copyFrom } from "./clipboard.js";
+import { copyFrom } from "../clipboard.js";
 
-const KATEX = "../vendor/katex/katex-0.19.1.min";
+const KATEX = "../../vendor/katex/katex-0.19.1.min";
 
 // --- Formulas: KaTeX is fetched by the first page that has one, and draws what comes into view ---
 
@@ -44,7 +44,7 @@ function draw(element, { render }) {
 
 // --- Code and tables: their buttons ---------------------------------------------------------------
 
-const ICONS = new URL("../img/icons.svg", import.meta.url);
+const ICONS = new URL("../../img/icons.svg", import.meta.url);
 
 function button(name, icon, act) {
   const made = document.createElement("button");

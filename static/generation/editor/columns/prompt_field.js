@@ -1,7 +1,7 @@
 // Prompts: names of columns are set apart from the text, unknown ones are underlined, and `{` offers
 // the columns above. A copy of the text behind the field carries the colours.
 
-import { namesAbove } from "./names.js";
+import { namesAbove } from "../names.js";
 
 const TEMPLATE = /\{\{[\s\S]*?\}\}|\{%[\s\S]*?%\}/g;
 const OPENED = /\{\{?[ \t]*([A-Za-z_]\w*)?$/;

@@ -1,6 +1,6 @@
 // Actions on a message: copy, edit, undo delete.
 
-import { copyFrom } from "../core/clipboard.js";
+import { copyFrom } from "../../core/clipboard.js";
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-copy]");

@@ -1,8 +1,8 @@
 // What the server says about the recipe, each sentence at its field. After “Start” and “Try” the
 // first wrong field is opened, scrolled to and focused.
 
-import { choose, chosenForm, draw } from "./column_list.js";
-import { forms } from "./column_forms.js";
+import { choose, chosenForm, draw } from "../columns/column_list.js";
+import { forms } from "../columns/column_forms.js";
 
 const list = document.getElementById("problems");
 const UNKNOWN = /no column “(.+?)”\. Did you mean “(.+?)”/;

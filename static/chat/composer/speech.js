@@ -71,7 +71,8 @@ function sentencesOf(article) {
   const parts = [...article.querySelectorAll("[data-message-text]")].flatMap((said) => {
     const copy = said.cloneNode(true);
     for (const skipped of copy.querySelectorAll("figure.code, pre, .math-shown")) skipped.remove();
-    for (const block of copy.querySelectorAll("p, li, h1, h2, h3, h4, td, th")) block.append("\n");
+    for (const end of copy.querySelectorAll("br")) end.replaceWith("\n");
+    for (const block of copy.querySelectorAll("p, li, summary, h1, h2, h3, h4, td, th")) block.append("\n");
     return copy.textContent.split(/(?<=[.!?。])\s+|\n+/);
   });
   return parts.map((part) => part.trim()).filter(Boolean);

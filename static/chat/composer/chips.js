@@ -44,7 +44,7 @@ export async function change(name, value, address = chipOf("model").dataset.chan
   const url = address.replace(/[^/]+\/$/, `${name}/`);
   await htmx.ajax("POST", url, { target: "#composer-chips", swap: "outerHTML", values: { value } });
   chipOf(opened)?.setAttribute("aria-expanded", String(menu.matches(":popover-open")));
-  document.body.dispatchEvent(new CustomEvent("chat:settings-changed"));
+  document.dispatchEvent(new CustomEvent("chat:settings-changed"));
 }
 
 function close() {

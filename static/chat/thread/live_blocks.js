@@ -5,7 +5,7 @@
 // its next word than a short one. Blocks stand in bundles: where one has grown, the browser asks all
 // that stand beside it whether they have, too.
 
-import { complete } from "../core/markdown.js";
+import { complete } from "../../core/text/markdown.js";
 
 const BUNDLE = 16;
 

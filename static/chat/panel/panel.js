@@ -6,10 +6,12 @@ const TAB = "chat-panel-tab";
 
 export function togglePanel(isOpen = panel?.hidden, takesFocus = true) {
   if (!panel) return;
+  if (panel.hidden === !isOpen) return;
   panel.hidden = !isOpen;
   for (const button of document.querySelectorAll("[data-panel-toggle]")) button.setAttribute("aria-expanded", isOpen);
   sessionStorage.setItem(OPEN, isOpen ? "1" : "");
   if (!isOpen) return document.querySelector("[data-panel-toggle]")?.focus();
+  document.dispatchEvent(new CustomEvent("chat:settings-open"));
   if (takesFocus) panel.focus();
   if (!panel.querySelector("#settings-panel")) htmx.trigger(panel, "open");
 }
@@ -51,6 +53,12 @@ function show(name, takesFocus) {
 document.addEventListener("htmx:afterSettle", ({ detail }) => {
   if (detail.target !== panel) return;
   show(sessionStorage.getItem(TAB) || "model", false);
+});
+
+// A chip of the composer was changed: the panel, if it was ever opened, would show and save the old.
+document.addEventListener("chat:settings-changed", () => {
+  if (!panel?.querySelector("#settings-panel")) return;
+  htmx.ajax("GET", panel.getAttribute("hx-get"), { source: panel, target: panel, swap: "innerHTML" });
 });
 
 // --- Sliders ----------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 // Forms of the columns, in the middle: what is on the page is the recipe. Drawn from its JSON, and
 // read back into it.
 
-import { flatLine, readLines } from "./check_fields.js";
-import * as quotas from "./quotas.js";
-import { readFields, renderFields, split, template } from "../../core/schema_fields.js";
+import { flatLine, readLines } from "../check_fields.js";
+import * as quotas from "../quotas.js";
+import { readFields, renderFields, split, template } from "../../../core/forms/schema_fields.js";
 
 export const list = document.getElementById("columns");
 export const optionOf = (kind) => document.getElementById(`add-${kind}`);

@@ -1,6 +1,6 @@
 // Fields of structured output, in the settings panel: each change is saved soon after.
 
-import { fieldsOf, follow, fromText, pressed, readFields, renderFields } from "../core/schema_fields.js";
+import { fieldsOf, follow, fromText, pressed, readFields, renderFields } from "../../core/forms/schema_fields.js";
 
 const PAUSE_MS = 500;
 let waiting = 0;
