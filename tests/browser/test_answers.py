@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import re
 import secrets
 import signal
 from collections.abc import Iterator
@@ -459,3 +460,20 @@ def test_a_reader_further_up_is_told_of_the_answer(page: Page, teller: Teller) -
     page.get_by_label("Message", exact=True).press("End")
     expect(to_end).to_be_hidden()
     page.wait_for_function(f"() => {FROM_END} < 48")
+
+
+def test_a_server_that_says_nothing_is_timed(page: Page, teller: Teller) -> None:
+    teller.allowed = 0
+    page.clock.install()
+    begin(page)
+    state = page.locator(f"{LIVE} [data-state]")
+    expect(state).to_have_text("Waiting for the first token…")
+    page.clock.run_for(7000)
+    expect(state).to_have_text(re.compile(r"Waiting for the first token \(\d+ s\)…"))
+    teller.allowed = 20
+    expect(state).to_have_text("Writing…")
+    page.clock.run_for(12_000)
+    expect(state).to_have_text(re.compile(r"No new text \(\d\d s\)…"))
+    teller.allowed = math.inf
+    wait_for_end(page)
+    check(page, TEXT)

@@ -1,11 +1,13 @@
 """A model that calls tools: what it may, what waits for its person, and what a reload keeps."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.chat.tools.tool_server import ToolServer, call, say, think
+from tests.journeys.axe import violations
 from tests.journeys.conftest import answered_by
 
 pytestmark = pytest.mark.timeout(300)
@@ -77,8 +79,20 @@ def test_tools_are_chosen_in_the_panel(page: Page) -> None:
     conversation = page.evaluate(OPEN, {})
     page.goto(f"/chat/{conversation}/")
     page.keyboard.press("Alt+m")
-    page.get_by_role("tab", name="Tools").click()
-    page.get_by_label("Calculator").select_option("ask")
+    tab = page.get_by_role("tab", name="Tools")
+    tab.click()
+    calculator = page.get_by_role("radiogroup", name="Calculator")
+    calculator.get_by_label("Off").press("ArrowRight")
     expect(page.locator("#save-status")).to_have_text("Saved.")
+    expect(tab).to_have_text(re.compile(r"Tools\s*1"))
+    assert violations(page, "tools") == []
     page.reload()
-    expect(page.get_by_label("Calculator")).to_have_value("ask")
+    expect(calculator.get_by_label("Ask first")).to_be_checked()
+    change_in_the_composer(page)
+    expect(calculator.get_by_label("Off")).to_be_checked()
+
+
+def change_in_the_composer(page: Page) -> None:
+    """Clear the tools by their chip: the open panel must not bring the old ones back."""
+    page.locator("[data-chip=tools]").press("Backspace")
+    expect(page.locator("[data-chip=tools]")).to_have_text(re.compile("Tools"))

@@ -1,5 +1,6 @@
 """From a messy upload to clean labels: mend, label with the keyboard, undo."""
 
+import json
 import re
 from pathlib import Path
 
@@ -29,13 +30,18 @@ def test_messy_file_to_clean_labels(page: Page, messy: Path) -> None:
     page.locator("input[type=file]").set_input_files(messy)
     arrive(page, r"/datasets/uploads/")
     expect(page.locator("#layout")).to_contain_text("semicolon, with a header, Windows-1252")
-    expect(page.get_by_label("Text", exact=True)).to_have_value("Frage")
-    expect(page.get_by_label("Label", exact=True)).to_have_value("Art")
-    page.get_by_label("Second label").select_option("Unterart")
-    expect(page.get_by_text("Joined as “Art / Unterart”")).to_be_visible()
-    page.get_by_label("Keep unlabelled rows").check()
-    expect(page.get_by_text("1 of the first rows will be rejected")).to_be_visible()
-    page.get_by_role("button", name="Import rows").click()
+    expect(page.get_by_label("Use of Frage")).to_have_value("text")
+    expect(page.get_by_label("Use of Art")).to_have_value("label")
+    page.get_by_label("Use of Unterart").select_option("label2")
+    expect(page.get_by_text("label joined as “Art / Unterart”")).to_be_visible()
+    page.get_by_label("Use of id").select_option("ignore")
+    page.get_by_label("Suspicious only").check()
+    page.keyboard.press("j")
+    expect(page.locator(".import-table tr:focus")).to_contain_text("No label, left out")
+    page.get_by_role("button", name="Keep unlabelled rows").first.click()
+    expect(page.locator(".import-bar")).to_contain_text("2 unlabelled, 1 left out")
+    expect(page.get_by_label("Suspicious only")).to_be_checked()
+    page.get_by_role("button", name=re.compile("^Import .*row")).click()
 
     arrive(page, r"/datasets/\d+/")
     expect(page.get_by_role("region", name="Rejected")).to_contain_text("The text is empty.")
@@ -106,8 +112,26 @@ def test_a_large_file_comes_in_behind_the_page(page: Page, tmp_path: Path) -> No
     )
     page.goto("/datasets/new/")
     page.locator("input[type=file]").set_input_files(path)
-    page.get_by_role("button", name="Import rows").click()
+    page.get_by_role("button", name=re.compile("^Import .*row")).click()
     expect(page).to_have_url(re.compile(r"/datasets/\d+/$"), timeout=120_000)
     expect(page.get_by_role("status")).to_contain_text("40,000 rows imported")
     page.get_by_role("link", name="Next").click()
     expect(page.locator("#examples")).to_contain_text("Rows 51 to 100 of 40,000")
+
+
+def test_roles_stay_within_their_columns(page: Page, tmp_path: Path) -> None:
+    """As of rated answers, which Chat exports."""
+    columns = ("prompt", "answer", "rating", "note", "model", "server")
+    row = dict.fromkeys(columns, "up") | {"answer": "A long answer. " * 30}
+    path = tmp_path / "ratings.jsonl"
+    path.write_text("\n".join([json.dumps(row)] * 3))
+    page.goto("/datasets/new/")
+    page.locator("input[type=file]").set_input_files(path)
+    arrive(page, r"/datasets/uploads/")
+    expect(page.get_by_label("Use of rating")).to_be_visible()
+    left = page.locator(".import-table th").evaluate_all(
+        """all => all.slice(1).map((cell) => cell.getBoundingClientRect().right
+            - cell.querySelector("select").getBoundingClientRect().right)"""
+    )
+    assert len(left) == len(columns)
+    assert min(left) >= 0

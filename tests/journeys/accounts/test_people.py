@@ -1,10 +1,12 @@
 """A second person: invited on the page, by a link that works once. Both chat."""
 
 import re
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.journeys.conftest import PATIENCE, arrive, is_problem
+from tests.journeys.conftest import PATIENCE, Login, arrive, is_problem
 from tests.stack import Stack
 
 PASSWORD = "correct horse battery"
@@ -38,6 +40,11 @@ def test_an_invited_person_chats_and_sees_only_what_is_theirs(
     dana.get_by_label("New password confirmation").fill(PASSWORD)
     dana.get_by_role("button", name="Set password and log in").click()
     arrive(dana, r"//[^/]+/$")
+    buttons = dana.locator(".door button").evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect().top)"
+    )
+    assert len(buttons) == 3
+    assert max(buttons) - min(buttons) < 1, "the buttons of the doors stand on one line"
 
     ask(page, "What is a slot of the model server?")
     ask(dana, "How do I label my tickets?")
@@ -78,3 +85,18 @@ def test_a_revoked_key_comes_back_and_a_theme_stays(page: Page) -> None:
     page.goto("/settings/")
     page.get_by_label("System").check()
     expect(page.locator("#appearance-saved")).to_have_text("Saved")
+
+
+def test_times_are_those_of_the_reader(stack: Stack, chromium: Browser, logged_in: Login) -> None:
+    tokyo = chromium.new_context(
+        base_url=stack.url,
+        storage_state=logged_in,  # type: ignore[arg-type]
+        timezone_id="Asia/Tokyo",
+    )
+    page = tokyo.new_page()
+    page.goto("/settings/")
+    time = page.locator("#people time").first
+    moment = datetime.fromisoformat(time.get_attribute("datetime") or "")
+    local = moment.astimezone(ZoneInfo("Asia/Tokyo"))
+    expect(time).to_have_text(f"{local.day} {local:%b %Y, %H:%M}")
+    tokyo.close()

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.stack import ROOT
+
 pytestmark = pytest.mark.timeout(300)
 
-EXAMPLES = Path(__file__).parent.parent.parent / "bench" / "data" / "banking77_train.csv"
+EXAMPLES = ROOT / "bench" / "data" / "banking77_train.csv"
 LABELS = ["card_arrival", "lost_or_stolen_card", "exchange_rate"]
 TEXTS_PER_LABEL = 30
 
@@ -35,10 +37,10 @@ def test_csv_to_prediction(page: Page, questions: Path) -> None:
     page.goto("/datasets/new/")
     page.locator("input[type=file]").set_input_files(questions)
     expect(page).to_have_url(re.compile(r"/datasets/uploads/"))
-    expect(page.get_by_label("Text", exact=True)).to_have_value("Question")
-    expect(page.get_by_label("Label", exact=True)).to_have_value("Intent")
+    expect(page.get_by_label("Use of Question")).to_have_value("text")
+    expect(page.get_by_label("Use of Intent")).to_have_value("label")
     expect(main).to_contain_text("semicolon")
-    page.get_by_role("button", name="Import rows").click()
+    page.get_by_role("button", name=re.compile("^Import .*row")).click()
     expect(page).to_have_url(re.compile(r"/datasets/\d+/"))
     expect(page.get_by_role("region", name="Rejected")).to_contain_text("2")
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from tests.journeys.conftest import arrive
 
@@ -46,6 +46,24 @@ def test_what_is_typed_is_typed_and_an_edit_leads_back(page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_text("2/2")).to_be_visible()
     expect(message).to_be_focused()
+    expect(answer).to_contain_text(re.compile(r"\d+ tokens?"))
+    # The key that edits the last message moves nothing, and here all of the thread is in view.
+    message.press("ArrowUp")
+    page.locator("[data-edit-form] textarea").fill("Good evening!")
+    page.keyboard.press("Enter")
+    versions = page.locator(".question .siblings")
+    expect(versions).to_contain_text("3/3")
+    bubble = page.locator(".question .bubble").bounding_box()
+    arrows = versions.bounding_box()
+    assert bubble
+    assert arrows
+    assert abs(right_of(bubble) - right_of(arrows)) < 8
+    expect(answer).to_contain_text(re.compile(r"\d+ tokens?"))
+    expect(page.locator("[data-to-end]")).to_be_hidden()
+
+
+def right_of(box: FloatRect) -> float:
+    return box["x"] + box["width"]
 
 
 def test_a_window_that_is_behind_keeps_the_text(page: Page) -> None:
@@ -94,6 +112,10 @@ def test_stop_keeps_the_text(page: Page) -> None:
     answer = page.get_by_label("Answer", exact=True)
     expect(answer).to_contain_text("Stopped")
     expect(page.locator("article.answer-live")).to_have_count(0)
+    state, text = answer.get_by_text("Stopped").bounding_box(), answer.bounding_box()
+    assert state
+    assert text
+    assert state["x"] >= text["x"]  # an old message is cut off at its edge
     counted = numbers(answer.locator(".prose"))
     assert 20 < len(counted) < 2000
     assert counted == list(range(len(counted)))
@@ -122,3 +144,15 @@ def test_escape_closes_what_is_open_before_it_stops(page: Page) -> None:
     page.get_by_label("Message", exact=True).focus()
     page.keyboard.press("Escape")
     expect(page.get_by_label("Answer", exact=True)).to_contain_text("Stopped")
+
+
+@pytest.mark.usefixtures("slow_model")
+def test_a_tab_that_nobody_looks_at_tells_that_its_answer_is_finished(page: Page) -> None:
+    page.goto("/chat/")
+    ask(page, "Count.")
+    expect(page.locator("article.answer-live [data-text]")).to_contain_text(" 20 ")
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    page.keyboard.press("Escape")
+    expect(page).to_have_title(re.compile("^● "))
+    page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    expect(page).not_to_have_title(re.compile("●"))

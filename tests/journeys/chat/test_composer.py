@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.chat.tools.tool_server import ToolServer, call, say
-from tests.journeys.conftest import answered_by, arrive, in_browser
+from tests.journeys.conftest import Login, answered_by, arrive, in_browser
+from tests.stack import Stack
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -153,3 +154,21 @@ def test_messages_wait_in_a_queue_until_the_answer_is_done(page: Page) -> None:
     expect(page.locator("#thread .question").last).to_contain_text("one")
     expect(queue.get_by_role("listitem").first).to_have_text("three")
     page.keyboard.press("Escape")
+
+
+def test_chips_are_large_enough_for_fingers(
+    stack: Stack, chromium: Browser, logged_in: Login
+) -> None:
+    phone = chromium.new_context(
+        base_url=stack.url,
+        storage_state=logged_in,  # type: ignore[arg-type]
+        viewport={"width": 390, "height": 844},
+        has_touch=True,
+        is_mobile=True,
+    )
+    page = phone.new_page()
+    page.goto("/chat/#new")
+    boxes = [one.bounding_box() for one in page.locator("[data-chip]").all()]
+    assert len(boxes) == 5
+    assert all(box and box["height"] >= 44 for box in boxes)
+    phone.close()

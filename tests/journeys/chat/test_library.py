@@ -1,6 +1,5 @@
-"""The chat page as a person uses it: branches, search, keys, the panel, an import."""
+"""The chat page as a person uses it: branches, shared copies, the panel, drafts, files."""
 
-import json
 import re
 from pathlib import Path
 
@@ -21,12 +20,6 @@ def begin(page: Page, question: str) -> None:
     page.keyboard.press("Enter")
     arrive(page, r"/chat/\d+/")
     expect(page.locator("article.answer:not(.answer-live)")).to_have_count(1)
-
-
-def bring_in(page: Page, file: Path) -> None:
-    page.goto("/chat/import/")
-    page.get_by_label("File").set_input_files(file)
-    page.get_by_role("button", name="Import", exact=True).click()
 
 
 def test_edit_branch_delete_undo(page: Page) -> None:
@@ -63,6 +56,26 @@ def test_what_a_swap_brings_works_at_once(page: Page) -> None:
     expect(page.locator(".question")).to_contain_text("Hello!")
 
 
+def test_a_copy_is_shared_from_the_menu_and_listed(page: Page) -> None:
+    begin(page, "Hello!")
+    page.locator("[data-menu] > summary").click()
+    share = page.get_by_role("button", name="Share a read-only copy")
+    option = page.locator("label", has_text="with the model’s thinking")
+    above, below = share.bounding_box(), option.bounding_box()
+    assert above
+    assert below
+    assert below["y"] >= above["y"] + above["height"]
+    assert below["height"] < 40  # one line
+    share.click()
+    arrive(page, r"/chat/shared/")
+    expect(page.locator(".bubble")).to_have_text("Hello!")
+    page.go_back()
+    page.locator("[data-menu] > summary").click()
+    page.get_by_role("link", name="Shared copies").click()
+    arrive(page, r"/settings/#shares")
+    page.get_by_role("button", name="Stop sharing").first.click()
+
+
 def test_the_panel_saves_at_once(page: Page) -> None:
     begin(page, "Hi")
     page.keyboard.press("Alt+m")
@@ -81,55 +94,6 @@ def test_a_draft_outlives_its_tab(page: Page) -> None:
     page.close()
     other.goto("/chat/")
     expect(other.get_by_label("Message", exact=True)).to_have_value("Half a thou")
-
-
-def test_import_search_and_palette(page: Page, tmp_path: Path) -> None:
-    said = {
-        f"{n}": {"parentId": f"{n - 1}" if n else None, "role": ("user", "assistant")[n % 2],
-                 "content": f"Part {n} of the samovar"}
-        for n in range(60)
-    }  # fmt: skip
-    file = tmp_path / "chats.json"
-    chat = {"title": "Tea", "history": {"messages": said, "currentId": "59"}}
-    file.write_text(json.dumps([{"id": "tea", "chat": chat}]))
-    bring_in(page, file)
-    expect(page.get_by_text("1 chat with 60 messages imported.")).to_be_visible()
-    page.wait_for_load_state()  # then its scripts hear keys
-    page.keyboard.press("/")
-    box = page.get_by_label("Search or type a command")
-    box.fill("part 7 samovar")
-    page.get_by_role("option").first.click()
-    expect(page.locator("article.found")).to_be_in_viewport()
-    expect(page.locator("article.found")).to_contain_text("Part 7 of")
-    page.keyboard.press("Control+k")
-    box.fill("keyboard")
-    box.press("Enter")
-    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
-    page.keyboard.press("Escape")
-    page.keyboard.press("Control+k")
-    box.fill("samovar 42")
-    expect(page.get_by_role("option").first).to_contain_text("Part 42")
-    box.press("Enter")
-    expect(page).to_have_url(re.compile(r"#question-\d+"))
-
-
-def test_a_thousand_messages_stay_light(page: Page, tmp_path: Path) -> None:
-    said = {
-        f"{n}": {"parentId": f"{n - 1}" if n else None, "role": ("user", "assistant")[n % 2],
-                 "content": f"Number {n}. " + "Some **words** to fill a line. " * 8}
-        for n in range(1000)
-    }  # fmt: skip
-    file = tmp_path / "chats.json"
-    chat = {"title": "Long", "history": {"messages": said, "currentId": "999"}}
-    file.write_text(json.dumps([{"id": "long", "chat": chat}]))
-    bring_in(page, file)
-    page.get_by_role("link", name="Long", exact=True).click()
-    expect(page.locator("article").last).to_be_in_viewport()
-    laid_out = page.evaluate(
-        "[...document.querySelectorAll('article')]"
-        ".filter((e) => e.firstElementChild.checkVisibility({contentVisibilityAuto: true})).length"
-    )
-    assert laid_out < 100
 
 
 def test_attach_paste_and_compare(page: Page, tmp_path: Path) -> None:
@@ -175,62 +139,6 @@ def test_attach_paste_and_compare(page: Page, tmp_path: Path) -> None:
     page.reload()  # text and file wait
     expect(field).to_have_value("Which cat?")
     expect(chip).to_contain_text("cat.png")
-
-
-def test_formulas_and_code(page: Page, tmp_path: Path) -> None:
-    text = "So $x^2$:\n\n$$\n\\frac{1}{2}\n$$\n\n```python\nx = 1\n```"
-    said = {
-        "1": {"parentId": None, "role": "user", "content": "Formula?"},
-        "2": {"parentId": "1", "role": "assistant", "content": text},
-    }
-    file = tmp_path / "chats.json"
-    chat = {"title": "Formulas", "history": {"messages": said, "currentId": "2"}}
-    file.write_text(json.dumps([{"id": "formulas", "chat": chat}]))
-    fetched: list[str] = []
-    page.on("request", lambda request: fetched.append(request.url))
-    bring_in(page, file)
-    expect(page.get_by_text("1 chat with 2 messages imported.")).to_be_visible()
-    assert not any("katex" in url for url in fetched)
-    page.get_by_role("link", name="Formulas", exact=True).click()
-    expect(page.locator(".math-shown .katex")).to_have_count(2)
-    page.locator("figure.code").hover()
-    expect(page.get_by_role("button", name="Copy", exact=True)).to_be_visible()
-
-
-SPEECH = """
-window.spoken = [];
-Object.defineProperty(window, "speechSynthesis", { value: {
-  speak: (utterance) => window.spoken.push(utterance.text), cancel: () => {} } });
-window.SpeechSynthesisUtterance = class extends EventTarget {
-  constructor(text) { super(); this.text = text; } };
-window.SpeechRecognition = class extends EventTarget {
-  start() { window.heard = (text) => {
-    const results = [Object.assign([{ transcript: text }], { isFinal: true })];
-    this.dispatchEvent(Object.assign(new Event("result"), { results, resultIndex: 0 })); }; }
-  stop() { this.dispatchEvent(new Event("end")); } };
-"""
-
-
-def test_dictate_and_read_aloud(page: Page) -> None:
-    page.add_init_script(SPEECH)
-    page.goto("/chat/")
-    button = page.get_by_role("button", name="Dictate")
-    button.click()
-    page.evaluate("heard('What is the')")
-    page.evaluate("heard('prompt cache?')")
-    field = page.get_by_label("Message", exact=True)
-    expect(field).to_have_value("What is the prompt cache?")
-    button.click()
-    expect(button).to_have_attribute("aria-pressed", "false")
-    field.press("Enter")
-    arrive(page, r"/chat/\d+/")
-    answer = page.locator("article.answer:not(.answer-live)")
-    expect(answer).to_have_count(1)
-    answer.hover()
-    answer.get_by_label("More actions").click()
-    answer.get_by_role("button", name="Read aloud").click()
-    said = " ".join(page.evaluate("spoken"))
-    assert said.split() == answer.locator("[data-message-text]").inner_text().split()
 
 
 def test_fields_of_answers_and_a_pin(page: Page) -> None:
