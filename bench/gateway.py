@@ -2,7 +2,8 @@
 
 The same requests of OpenAI's API go to one stand-in directly and through each side, in alternating
 rounds of one run: 1, 8 and 32 programs at a time. `ours` is the workbench's /v1 with a permit for
-each request; `relay` is bench/byte_relay.py, the least a Django application can do; `litellm` needs
+each request; `relay` is bench/byte_relay.py, the least a Django application can do; `llama-swap`
+and `olla` are there where their programs are on the PATH (bench/proxies.py); `litellm` needs
 --litellm. The stand-in writes one token every 20 ms; at the end as fast as it is read.
 
 Run: `.venv/bin/python -m bench.gateway [--rounds 5] [--litellm VENV]`. Nothing else should run.
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import httpx2
 
+from bench.proxies import proxies
 from bench.stream import (
     HEAD,
     KEY,
@@ -52,6 +54,7 @@ def main() -> None:
         sides = [Side("direct", Completions(base_url), KEY)]
         sides.append(stack.enter_context(gateway(base_url)))
         sides.append(stack.enter_context(byte_relay(base_url)))
+        sides += stack.enter_context(proxies(base_url))
         if options.litellm:
             sides.append(stack.enter_context(litellm(options.litellm, base_url)))
         print(HEAD)

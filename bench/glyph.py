@@ -283,7 +283,7 @@ def main() -> None:
             context = browser.new_context()
             page = context.new_page()
             page.goto(stack.login_url)
-            page.wait_for_url("**/chat/**")
+            page.wait_for_url(f"{stack.url}/")  # the form of the link sends itself
             workbench = Workbench(stack, url, browser, context.storage_state())
             context.close()
             if "glyph" in parts:

@@ -56,6 +56,11 @@ def half_minutes(seed: int) -> "list[Measurement]":
             timed_ms=completion * 20,
             first_ms=400,
             first_tokens=first,
+            gpu_readings=1,
+            gpu_memory=dice.randrange(24_576),
+            gpu_busy_readings=1,
+            gpu_busy=dice.random(),
+            gpu_power=350 * dice.random(),
         )
 
     return [sum((second() for _ in range(30)), Measurement()) for _ in range(60)]

@@ -207,7 +207,9 @@ async def measure(
     for side in sides:
         side.clear()
         headers = {"authorization": f"Bearer {side.key}"}
-        clients[side.name] = DefaultAioHttpClient(headers=headers, timeout=120)
+        # uvicorn closes a connection after 5 s; a round of the other sides takes longer.
+        limits = httpx2.Limits(max_connections=100, keepalive_expiry=4)
+        clients[side.name] = DefaultAioHttpClient(headers=headers, limits=limits, timeout=120)
     for number in range(rounds + 1):
         for side in sides if number % 2 else reversed(sides):
             await one_round(side, clients[side.name], model, chats, max_tokens, number)
