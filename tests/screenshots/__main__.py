@@ -1,10 +1,11 @@
-"""Pictures of every page: typical, empty, long and wrong; wide and narrow, light and dark.
+"""Pictures of every page: empty, typical, long and with an error; typical ones also narrow, dark.
 
-`python -m tests.screenshots FOLDER [NAME ...]`: into the folder; of the pages whose names begin so.
-A whole workbench is started and filled for it.
+`python -m tests.screenshots FOLDER [NAME ...]`: into the folder, with a page that shows them;
+of the pages whose names begin so. A whole workbench is started and filled for it.
 """
 
 import argparse
+import base64
 import os
 import tempfile
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from typing import Literal
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.journeys.conftest import arrive
+from tests.screenshots.index import State, state_of, write_index
 from tests.screenshots.sample_data import fill
 from tests.stack import Stack
 
@@ -31,14 +33,15 @@ class Look:
 
 
 WIDE, WIDE_DARK = Look(1440, 900, "light"), Look(1440, 900, "dark")
-NARROW, NARROW_DARK = Look(390, 844, "light"), Look(390, 844, "dark")
-LOOKS = (WIDE, WIDE_DARK, NARROW, NARROW_DARK)
+NARROW = Look(390, 844, "light")
+LOOKS = {State.TYPICAL: (WIDE, WIDE_DARK, NARROW)}
 # Of a workbench in which nobody has done anything.
 EMPTY = {
     f"{name}-empty": f"/{name}/"
     for name in ("chat", "datasets", "classify", "generate", "servers", "tools")
 }
-WRONG = {"not-found": "/chat/999999/"}
+WRONG = {"not-found-error": "/chat/999999/"}
+WEBP_QUALITY = 70
 SETTLED_MS = 700  # charts and what is fetched after the page
 
 
@@ -46,12 +49,21 @@ def take(page: Page, folder: Path, pages: Mapping[str, str], wanted: tuple[str, 
     for name, address in pages.items():
         if wanted and not name.startswith(wanted):
             continue
-        for look in LOOKS:
+        for look in LOOKS.get(state_of(name), (WIDE,)):
             page.set_viewport_size({"width": look.width, "height": look.height})
             page.emulate_media(color_scheme=look.scheme, reduced_motion="reduce")
             page.goto(address)
             page.wait_for_timeout(SETTLED_MS)  # no state says that a picture is whole
-            page.screenshot(path=folder / f"{name}-{look.name}.png")
+            (folder / f"{name}-{look.name}.webp").write_bytes(picture(page))
+
+
+def picture(page: Page) -> bytes:
+    """Return what the window shows as WebP, which Playwright itself does not write."""
+    session = page.context.new_cdp_session(page)
+    options = {"format": "webp", "quality": WEBP_QUALITY}
+    data = session.send("Page.captureScreenshot", options)["data"]
+    session.detach()
+    return base64.b64decode(data)
 
 
 def log_in(browser: Browser, stack: Stack) -> Page:
@@ -79,6 +91,7 @@ def main() -> None:
         take(page, chosen.folder, EMPTY, names)
         sample = fill(page, Path(uploads))
         take(page, chosen.folder, {**sample.pages, **WRONG}, names)
+        write_index(chosen.folder)
         browser.close()
 
 

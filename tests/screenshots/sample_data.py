@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 from apps.generation.recipe.library.starters import BY_KEY
 from tests.journeys.conftest import in_browser
 from tests.screenshots import sample_chats
+from tests.screenshots.sample_pages import examine, make_project
 
 ROOT = Path(__file__).parent.parent.parent
 QUESTIONS = ROOT / "bench" / "data" / "banking77_train.csv"
@@ -38,6 +39,8 @@ def fill(page: Page, folder: Path) -> Sample:
     _post(page, "servers", {"name": "Laptop", "base_url": "http://127.0.0.1:9/v1"})
     typical = _import_chats(page, folder / "chats.json", sample_chats.typical())
     long = _import_chats(page, folder / "long.json", [sample_chats.long()])
+    project, document = make_project(page)
+    examine(page)
     _wait_for(page, f"/classify/{classifier}/", "held-out rows")
     for job in jobs:
         _until(page, f"jobs/{job}", lambda job: job["status"] in {"done", "failed", "paused"})
@@ -48,6 +51,9 @@ def fill(page: Page, folder: Path) -> Sample:
             "chat-long": long,
             "chat-import": "/chat/import/",
             "chat-preferences": "/chat/preferences/",
+            "chat-projects": "/chat/projects/",
+            "chat-project": project,
+            "chat-document": document,
             "datasets": "/datasets/",
             "dataset": f"/datasets/{dataset}/",
             "dataset-label": f"/datasets/{unlabelled}/label/",
@@ -68,13 +74,16 @@ def fill(page: Page, folder: Path) -> Sample:
             "job-cards": f"/generate/{jobs[0]}/cards/",
             "job-review": f"/generate/{jobs[0]}/review/",
             "job-row": f"/generate/{jobs[0]}/rows/0/",
-            "job-failed": f"/generate/{jobs[-1]}/",
+            "job-error": f"/generate/{jobs[-1]}/",
+            "recipes": "/generate/recipes/",
             "servers": "/servers/",
             "server-history": "/servers/1/history/?span=hour",
             "server-alerts": "/servers/alerts/",
             "plan-server": "/servers/plan/",
             "connect-program": "/servers/connect/",
+            "usage": "/servers/usage/",
             "measure-server": "/servers/1/measure/",
+            "examine-server": "/servers/1/doctor/",
             "tools": "/tools/",
             "settings": "/settings/",
         }
@@ -148,7 +157,7 @@ def _upload(page: Page, path: Path) -> str:
 
 def _import_dataset(page: Page, file: Path) -> int:
     _upload(page, file)
-    page.get_by_role("button", name="Import rows").click()
+    page.get_by_role("button", name=re.compile("^Import .*row")).click()
     expect(page).to_have_url(re.compile(r"/datasets/\d+/"))
     return int(page.url.rstrip("/").rpartition("/")[2])
 
