@@ -74,8 +74,8 @@ client.AsyncClientHandler = Handler  # type: ignore[misc]
 
 # Each group of journeys runs in one process, on one stack. A file belongs to the first that fits.
 JOURNEYS = (
-    "tests/journeys/test_every_page.py",
-    "tests/journeys/test_chat",
+    "tests/journeys/every_page/",
+    "tests/journeys/chat/",
     "tests/journeys/",
     "tests/browser/",
 )

@@ -62,3 +62,6 @@ def test_the_api_documents_itself(browser: Client) -> None:
     assert b"swagger" in browser.get("/api/v1/docs").content
     document = json.loads(browser.get("/api/v1/openapi.json").content)
     assert "/api/v1/servers" in document["paths"]
+    assert "Authorization: Bearer" in document["info"]["description"]
+    for path in re.findall(r"\]\((/[^#)]*)", document["info"]["description"]):
+        assert browser.get(path).status_code in {200, 302}

@@ -15,6 +15,7 @@ import pytest
 
 from apps.chat.answering import titles
 from apps.chat.conversation_list import search
+from apps.chat.knowledge.sentences import mark_sentences
 from apps.chat.presets.system_prompts import changing_parts
 from apps.chat.templatetags import json_tree
 from apps.chat.tools import fetching
@@ -37,7 +38,7 @@ UNITS = [
     *('<details type="reasoning">', '<details type="reasoning" a="', "<summary>", "</details>"),
     *("<br ", "<title>", "<script>", "</p>", "\ue200", "\ue200\ue201", "{{ ", "{AA", "1 "),
     *("{", '{"a":', "[[", '"', '"a",', "today is ", "é", "\U0001f600", "\u202e", "\x01"),
-    *("&", "&#", "\n", "\r", "\x02", "1.1.26 "),
+    *(". [1]", "[1,", "&", "&#", "\n", "\r", "\x02", "1.1.26 "),
 ]  # fmt: skip
 
 
@@ -84,6 +85,7 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "a title": lambda text: (titles.parse_title(text), titles.first_line(f"a{text}")),
     "a snippet": search.split_snippet,
     "words to find": search.split_query,
+    "cited sentences": lambda text: mark_sentences("Ten years. " * 100, f"{text}[1].", 1),
     "to_storable": to_storable,
     "a server's error": error_text.error_message,
     "arguments": lambda text: argument_problems(

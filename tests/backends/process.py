@@ -75,6 +75,12 @@ class ProgramProcess:
             return False
         return True
 
+    @property
+    def pid(self) -> int:
+        """Its process, while it runs."""
+        assert self._process is not None, f"{self.name} does not run"
+        return self._process.pid
+
     def kill(self) -> None:
         """End it and all that it started, as a crash of the machine would."""
         if self._process is None:

@@ -193,7 +193,9 @@ def refusal(env: dict[str, str], up: Sequence[str] = UP) -> str:
     ended = subprocess.run(
         [sys.executable, *up],
         cwd=ROOT,
-        env=clean_env() | {"WORKBENCH_PORT": str(free_port())} | env,
+        env=clean_env()
+        | {"WORKBENCH_PORT": str(free_port()), "WORKBENCH_LLAMA_SERVER": "bundled"}
+        | env,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -1,7 +1,7 @@
 """LiteLLM's proxy in front of llama-servers: chat, embeddings, limits and fallbacks."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def deployment(name: str, base_url: str, key: str, *, model: str, **more: Any) -
     }
 
 
-def litellm(folder: Path, deployments: list[Mapping[str, Any]]) -> tuple[ProgramProcess, str]:
+def litellm(folder: Path, deployments: Sequence[Mapping[str, Any]]) -> tuple[ProgramProcess, str]:
     port = free_port()
     config = {
         "model_list": deployments,
