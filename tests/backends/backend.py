@@ -4,6 +4,7 @@ import json
 import ssl
 import urllib.request
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,10 @@ class Backend:
     """Where its programs work, and write their logs."""
     faults: Mapping[str, str] = field(default_factory=dict)
     """By check: why the program fails it."""
+
+    def slowed(self) -> AbstractContextManager[None]:
+        """Make it write slowly while the block lasts, where its process is known."""
+        return self.victim.slowed() if self.victim else nullcontext()
 
     @property
     def counted_url(self) -> str:

@@ -1,8 +1,8 @@
 """The workbench as a program sees it: its HTTP API, and a pump beside it."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,11 +115,19 @@ class Workbench:
         begun = await self.call("post", f"/conversations/{conversation}/messages", question)
         return conversation, begun["answer"]["id"]
 
-    async def events(self, answer: int) -> AsyncIterator[Event]:
+    async def events(self, answer: int) -> AsyncGenerator[Event, None]:
         """All events from the first on, also those that came before this call."""
         response = await self._client.get(f"/api/v1/answers/{answer}/events?after=0")
         assert response.status_code == 200, response.content
         return read_events(response)
+
+    async def until_token(self, answer: int) -> None:
+        """Wait until a reader sees the first token."""
+        async with aclosing(await self.events(answer)) as events:
+            async for event in events:
+                if event.name == "token":
+                    return
+        raise AssertionError("it ended without a token")
 
     async def finished(self, conversation: int, answer: int) -> Answer:
         async with asyncio.timeout(120):

@@ -4,7 +4,7 @@ An answer is written in the event loop that began it.
 """
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -81,7 +81,7 @@ class Event(dict[str, Any]):
     name: str
 
 
-async def read_events(response: Any) -> AsyncIterator[Event]:
+async def read_events(response: Any) -> AsyncGenerator[Event, None]:
     """The events of a streaming response, as a browser would take them apart."""
     rest = ""
     async for chunk in response.streaming_content:

@@ -39,10 +39,9 @@ async def stop_frees_the_slot(backend: Backend, workbench: Workbench) -> None:
     if not backend.serving or not backend.chat:
         pytest.skip("it shows no slots" if backend.chat else "no chat model")
     await workbench.add(backend)
-    conversation, answer = await workbench.start(backend.chat, max_tokens=LONG)
-    async for event in await workbench.events(answer):
-        if event.name == "token":
-            break
+    with backend.slowed():
+        conversation, answer = await workbench.start(backend.chat, max_tokens=LONG)
+        await workbench.until_token(answer)
     assert any(one.is_busy() for one in backend.serving)
     began = time.perf_counter()
     stopping = asyncio.create_task(workbench.call("post", f"/answers/{answer}/stop"))

@@ -34,11 +34,10 @@ async def killed_in_the_middle_of_an_answer(backend: Backend, workbench: Workben
     if backend.victim is None or not backend.chat:
         pytest.skip("no chat model" if not backend.chat else "nothing can be killed")
     await workbench.add(backend)
-    conversation, answer = await workbench.start(backend.chat, max_tokens=LONG)
-    async for event in await workbench.events(answer):
-        if event.name == "token":
-            break
-    await asyncio.to_thread(backend.victim.kill)
+    with backend.slowed():
+        conversation, answer = await workbench.start(backend.chat, max_tokens=LONG)
+        await workbench.until_token(answer)
+        await asyncio.to_thread(backend.victim.kill)
     try:
         ended = await workbench.finished(conversation, answer)
         # What had arrived is kept, and nothing pretends to be a whole answer.
