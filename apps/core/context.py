@@ -17,16 +17,23 @@ class Place:
 
     label: str
     url_name: str
-    namespaces: tuple[str, ...]
+    pages: tuple[str, ...]
+    """Its namespaces, and views of other namespaces that are reached from it."""
     icon: str
 
 
 PLACES = (
     Place("Chat", "chat:index", ("chat",), "chat"),
     Place("Classify", "classifiers:index", ("classifiers", "datasets"), "classify"),
-    Place("Generate", "generation:index", ("generation",), "generate"),
-    Place("Servers", "servers:index", ("servers", "monitoring", "tuning", "mcp"), "servers"),
+    Place("Generate", "generation:index", ("generation", "gateway:batch"), "generate"),
+    Place(
+        "Servers",
+        "servers:index",
+        ("servers", "monitoring", "tuning", "mcp", "gateway"),
+        "servers",
+    ),
 )
+_LISTED = frozenset(page for place in PLACES for page in place.pages)
 
 
 _has_news: dict[str, Callable[[User], bool]] = {}
@@ -39,7 +46,9 @@ def register_news(url_name: str, has_news: Callable[[User], bool]) -> None:
 
 def navigation(request: HttpRequest) -> dict[str, object]:
     match = request.resolver_match
-    here = match.namespace if match and match.view_name != "core:home" else ""
+    here = ""
+    if match and match.view_name != "core:home":
+        here = match.view_name if match.view_name in _LISTED else match.namespace
     return {
         "places": PLACES,
         "here": here,

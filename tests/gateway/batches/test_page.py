@@ -1,6 +1,7 @@
 """The page of a program's batch."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -82,3 +83,17 @@ def test_the_generate_page_lists_a_batch_with_a_link(
     assert "No jobs yet" not in found
     assert "Batches of programs" not in browser.get("/generate/?find=zzz").content.decode()
     assert "Batches of programs" not in bobs_browser.get("/generate/").content.decode()
+
+
+def marked(browser: Client, path: str) -> list[str]:
+    """Return the places that the rail marks on a page."""
+    rail = browser.get(path).content.decode().partition("</nav>")[0]
+    return re.findall(r'href="([^"]*)" aria-current="page"', rail)
+
+
+def test_the_rail_marks_where_a_page_of_programs_is_reached_from(
+    browser: Client, batch: FileBatch
+) -> None:
+    assert marked(browser, f"/servers/batches/{batch.job_id}/") == ["/generate/"]
+    for path in ("/servers/usage/", "/servers/connect/"):
+        assert marked(browser, path) == ["/servers/"]
