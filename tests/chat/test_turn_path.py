@@ -10,7 +10,7 @@ from django.test import AsyncClient
 
 from tests.chat.conftest import ask_in, open_with, read_events
 from tests.chat.tools.tool_server import ToolServer, create_tool_server, say
-from tests.module_trace import ModuleTrace, documented_path
+from tests.repository.module_trace import ModuleTrace, documented_path
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

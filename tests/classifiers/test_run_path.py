@@ -8,7 +8,7 @@ from apps.classifiers.models import Classifier, Status
 from apps.classifiers.training import run as training_run
 from apps.servers.models import Server
 from tests.classifiers import factories
-from tests.module_trace import ModuleTrace, documented_path
+from tests.repository.module_trace import ModuleTrace, documented_path
 from workbench import urls
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -18,7 +18,7 @@ from apps.generation.services import create_job
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from tests.chat.tools.tool_server import ToolServer, create_tool_server
-from tests.module_trace import ModuleTrace
+from tests.repository.module_trace import ModuleTrace
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-ARCHITECTURE = Path(__file__).parents[1] / "docs" / "architecture.md"
+ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
 
 def documented_path(title: str, *, until: str) -> list[str]:

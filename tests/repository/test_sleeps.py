@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1]
 
 
 def unexplained_sleeps(path: Path) -> list[str]:

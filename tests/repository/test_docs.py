@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 READ_BY_SETTINGS = re.compile(
     r'env\.(?:text|integer|seconds|boolean|words|figures|networks)\(\s*"(\w+)"', re.MULTILINE
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-APPS = Path(__file__).parent.parent / "apps"
+APPS = Path(__file__).parents[2] / "apps"
 CONTRACTS = tomllib.loads((APPS.parent / "pyproject.toml").read_text())["tool"]["importlinter"]
 # Read by Django, Celery or nobody: no room imports them.
 BY_NAME = {"apps", "migrations", "management", "templatetags"}

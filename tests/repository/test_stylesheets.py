@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-STATIC = Path(__file__).parent.parent / "static"
+STATIC = Path(__file__).parents[2] / "static"
 BLOCK = re.compile(r"([^{}]+)\{((?:[^{}]|\{[^{}]*\})*)\}")
 
 Rule = tuple[str, frozenset[str]]

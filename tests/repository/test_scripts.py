@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SCRIPTS = [ROOT / "Makefile", ROOT / ".ci" / "run", *sorted((ROOT / "scripts").iterdir())]
 NAMED = re.compile(
     r"(?<![\w./-])((?:apps|bench|demo|deploy|docs|requirements|scripts|tests)/[\w./-]*\w)"

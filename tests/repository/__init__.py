@@ -1,0 +1,1 @@
+"""What the files of this repository say of themselves and of each other."""
