@@ -12,7 +12,7 @@ from apps.tuning.planner.model.gguf_header import read_header
 from apps.tuning.planner.model.model_shape import read_shape
 from tests.backends.programs import command
 from tests.llama_process import free_port
-from tests.tuning.planner.tiny_recurrent import write_recurrent
+from tests.tuning.planner.real.tiny_recurrent import write_recurrent
 from tests.tuning.planner.tiny_shapes import SHAPES, write_shape
 
 CACHES = {

@@ -15,8 +15,8 @@ from apps.servers.services import choose_target, hold_slot, refresh_server
 from apps.tuning.doctor.questions import streams
 from tests.tiny_gguf import TOOL_TEMPLATE, write_tiny_gguf
 from tests.tuning.doctor.command import doctor
-from tests.tuning.doctor.proxies import Buffering, Cutting, Proxy, ReadingOn, before
-from tests.tuning.doctor.servers import HEALTHY, add, running
+from tests.tuning.doctor.real.proxies import Buffering, Cutting, Proxy, ReadingOn, before
+from tests.tuning.doctor.real.servers import HEALTHY, add, running
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -1,7 +1,7 @@
-"""Records what the programs reply to each request that we send: python -m tests.backends.record
+"""Records what the programs reply to each request that we send.
 
-Writes one JSON file a program into `recordings/`, without what differs from run to run. The
-stand-ins are held against them (`test_standins`).
+`python -m tests.backends.recording.record` writes one JSON file a program, without what differs
+from run to run. The stand-ins are held against them (`test_standins`).
 """
 
 import json
@@ -17,10 +17,10 @@ import tests.environment  # noqa: F401
 from tests.backends.backend import Backend
 from tests.backends.model_files import write_models
 from tests.backends.programs import version
-from tests.backends.requests import REQUESTS
+from tests.backends.recording.requests import REQUESTS
 from tests.backends.stacks import all_stacks, litellm, llama_swaps, ollas, routers
 
-RECORDINGS = Path(__file__).parent / "recordings"
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 STACKS = {
     "router": (routers.PRESETS, "llama-server"),
     "llama-swap": (llama_swaps.GROUP, "llama-swap"),

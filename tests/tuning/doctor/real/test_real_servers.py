@@ -22,7 +22,7 @@ from tests.markup import visible_text
 from tests.thinking_templates import DEEPSEEK_R1, QWEN
 from tests.tiny_gguf import CHAT_TEMPLATE, TOOL_TEMPLATE, random_weights, write_tiny_gguf
 from tests.tuning.doctor.command import doctor
-from tests.tuning.doctor.servers import CLOCK, DRAFT, EMBEDDING, HEALTHY, SHOWN, add, running
+from tests.tuning.doctor.real.servers import CLOCK, DRAFT, EMBEDDING, HEALTHY, SHOWN, add, running
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

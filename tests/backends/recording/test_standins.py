@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from apps.llm.failures.classify import classify_failure
-from tests.backends.record import RECORDINGS, send
-from tests.backends.requests import REQUESTS
+from tests.backends.recording.record import RECORDINGS, send
+from tests.backends.recording.requests import REQUESTS
 from tests.llama_process import LlamaProcess
 from tests.standins import Model, Standin
 

@@ -13,7 +13,7 @@ from apps.servers.loading.load_model import Action, run_action
 from apps.servers.loading.progress import progress_of
 from apps.servers.models import Server
 from apps.servers.probing.refresh import refresh_server
-from tests.backends.hub import Hub
+from tests.backends.downloads.hub import Hub
 from tests.backends.process import ProgramProcess
 from tests.backends.programs import command
 from tests.backends.stacks.llama_servers import KEY
