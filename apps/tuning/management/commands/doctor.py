@@ -2,8 +2,9 @@ import sys
 from typing import Any
 
 from asgiref.sync import async_to_sync
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from apps.core.management.piped_command import PipedCommand
 from apps.llm.client import close_clients
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
@@ -15,7 +16,7 @@ FOUND = 1
 """The exit code where something was found, or a server could not be examined."""
 
 
-class Command(BaseCommand):
+class Command(PipedCommand):
     help = (
         "Find faults of the model servers, with evidence, cost and the flags that mend them. "
         "Prints nothing and returns 0 where all is well, else returns 1."

@@ -2,8 +2,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from apps.core.management.piped_command import PipedCommand
 from apps.tuning.errors import PlanError
 from apps.tuning.import_files import installed_table, read_configuration
 from apps.tuning.importing.import_text import imported_lines
@@ -41,7 +42,7 @@ def _add_machine(parser: CommandParser) -> None:
     parser.add_argument("--cache-type", choices=list(TYPES), help="type of the KV cache")
 
 
-class Command(BaseCommand):
+class Command(PipedCommand):
     help = "Say how much memory a model needs, what fits, and how to start llama-server with it."
     requires_system_checks = []  # they import every page, which takes seconds
 

@@ -1,8 +1,9 @@
 from typing import Any
 
 from asgiref.sync import async_to_sync
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from apps.core.management.piped_command import PipedCommand
 from apps.llm.client import close_clients
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
@@ -20,7 +21,7 @@ from apps.tuning.sweep.services import (
 from apps.tuning.sweep.tables import describe, make_tables, table_text, to_markdown
 
 
-class Command(BaseCommand):
+class Command(PipedCommand):
     help = (
         "Measure a model server: prompt and generation rates and the time to the first token by "
         "the number of sequences at the same time, and the best number of rows in parallel."
