@@ -17,6 +17,15 @@ class ServerLine:
     context: int | None = None
     """Tokens per slot."""
 
+    @property
+    def summary(self) -> str:
+        """Return slots and context as a phrase."""
+        context = f"{self.context:,} tokens" if self.context else ""
+        if self.slots is None:
+            return f"slots not reported, {context} of context" if context else "slots not reported"
+        slots = f"{self.slots:,} slot{'' if self.slots == 1 else 's'}"
+        return f"{slots} of {context}" if context else slots
+
 
 def server_line(target: llm.Target | None) -> ServerLine:
     """Return the figures; without any if no server is set."""

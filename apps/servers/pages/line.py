@@ -88,7 +88,7 @@ def build_line(
         if uses
         else server.get_kind_display(),
         model=_model(server),
-        model_note=_model_note(server),
+        model_note=_model_note(server, names_kind=bool(uses)),
         state_note=again if server.state == State.UNREACHABLE else "",
         squares=list(views) if reports_slots and len(views) <= MAX_SQUARES else [],
         busy=sum(view.occupant is not Occupant.IDLE for view in views),
@@ -115,11 +115,12 @@ def spark_points(rates: Sequence[float]) -> str:
 def _model(server: Server) -> str:
     names = server.loaded_models or server.model_ids
     if not names:
-        return "No models" if server.state == State.READY else "–"
+        return "No models" if server.state == State.READY else "Model not reported"
     return f"{len(names)} models" if len(names) > 1 and not server.swaps else names[0]
 
 
-def _model_note(server: Server) -> str:
+def _model_note(server: Server, *, names_kind: bool) -> str:
+    """Return what stands below the model; the kind of the server only if its role leaves it out."""
     names, loaded = server.model_ids, server.loaded_models
     if server.swaps:
         more = len(names) - max(1, len(loaded))
@@ -127,8 +128,9 @@ def _model_note(server: Server) -> str:
         return f"+ {more} more, {state}" if more > 0 else state
     if len(names) > 1:
         return f"{names[0]} and others"
-    context = server.context_of(names[0]) if names else None
-    return f"{context:,} tokens per slot" if context else server.get_kind_display()
+    if context := server.context_of(names[0]) if names else None:
+        return f"{context:,} tokens per slot"
+    return server.get_kind_display() if names_kind else ""
 
 
 def _and(words: Sequence[str]) -> str:

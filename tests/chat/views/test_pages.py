@@ -53,7 +53,7 @@ def test_chat_page_shows_starters_and_the_demo_notice(browser: Client, demo_serv
     html = browser.get(reverse("chat:index")).content.decode()
     assert "What are you working on?" in html
     assert "What is the prompt cache?" in html
-    assert "This is the built-in demo model" in html
+    assert "Demo model, only knows Workbench" in html
 
 
 def test_without_a_server_it_says_what_to_do(browser: Client) -> None:
@@ -63,7 +63,7 @@ def test_without_a_server_it_says_what_to_do(browser: Client) -> None:
 def test_another_model_is_not_the_demo(browser: Client, demo_server: Server) -> None:
     demo_server.stored_facts = {"models": [{"id": "qwen"}]}
     demo_server.save()
-    assert "built-in demo" not in browser.get(reverse("chat:index")).content.decode()
+    assert "Demo model, only" not in browser.get(reverse("chat:index")).content.decode()
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)

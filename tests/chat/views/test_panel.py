@@ -5,11 +5,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from apps.chat.composer.server_line import ServerLine
 from apps.chat.conversations import services
 from apps.chat.presets import system_prompts
 from apps.chat.presets.system_prompts import DifferencePart
 from apps.chat.prompt import params_form
-from apps.servers.models import Server
+from apps.servers.models import Kind, Server
 from tests.markup import visible_text
 
 
@@ -31,6 +32,30 @@ def test_sliders_show_what_the_server_reports(
     assert 'placeholder="0.8, default"' in shown
     assert '<rect x="40.0"' in shown  # 0.8 of 2, and 40 of 100
     assert 'data-default="0.8"' in shown
+
+
+def test_panel_says_slots_only_where_they_are_known(
+    alice: User, browser: Client, demo_server: Server
+) -> None:
+    assert "4 slots of 2,048 tokens" in visible_text(panel(browser, alice))
+    demo_server.kind, demo_server.stored_facts = Kind.OPENAI, {"models": [{"id": "qwen"}]}
+    demo_server.save()
+    shown = visible_text(panel(browser, alice))
+    assert "slots not reported" in shown
+    assert "4 slots" not in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "summary"),
+    [
+        (ServerLine(slots=1, context=4096), "1 slot of 4,096 tokens"),
+        (ServerLine(slots=4), "4 slots"),
+        (ServerLine(context=4096), "slots not reported, 4,096 tokens of context"),
+        (ServerLine(), "slots not reported"),
+    ],
+)
+def test_slots_and_context_as_a_phrase(line: ServerLine, summary: str) -> None:
+    assert line.summary == summary
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_slots_that_are_not_reported_are_not_counted() -> None:
         (Kind.ROUTER, TWO, "chat-14b", "+ 1 more, loads on demand"),
         (Kind.ROUTER, [TWO[1]], "judge-4b", "not loaded"),
         (Kind.LITELLM, TWO, "2 models", "chat-14b and others"),
-        (Kind.OPENAI, [], "No models", "OpenAI-compatible"),
+        (Kind.OPENAI, [], "No models", ""),
     ],
 )
 def test_line_names_the_model_that_answers(
@@ -70,6 +70,16 @@ def test_line_says_what_a_server_is_the_default_for() -> None:
     assert line(uses=["chat", "generation"]).role == "Default for chat and jobs"
     assert line().role == "llama-server"
     assert sorted([line(), line(uses=["chat"])], key=lambda one: one.rank)[0].role != "llama-server"
+
+
+def test_line_says_the_kind_of_a_server_once() -> None:
+    away = line(Kind.OPENAI, state=State.UNREACHABLE, models=[])
+    assert (away.role, away.model, away.model_note) == (
+        "OpenAI-compatible",
+        "Model not reported",
+        "",
+    )
+    assert line(Kind.OPENAI, models=[], uses=["chat"]).model_note == "OpenAI-compatible"
 
 
 def test_line_of_an_offline_server_says_when_it_is_asked_again_and_no_rate() -> None:

@@ -7,12 +7,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from apps.chat.composer.server_line import server_line
 from apps.chat.conversations import model_state
 from apps.chat.models import Conversation, Preset
 from apps.chat.presets import model_choices, presets, system_prompts
 from apps.chat.presets.system_prompts import changing_parts
 from apps.chat.prompt import params_form, response_format
-from apps.chat.prompt.build import chosen_model
 from apps.chat.prompt.prepare import answer_limit
 from apps.chat.views.lookups import get_chat_or_draft, get_preset, get_prompt
 from apps.chat.views.panel import tools
@@ -125,8 +125,11 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
         prompts.append(found.system_prompt)
     schema = response_format.schema_of(found.response_format)
     values = params_form.form_values(found.sampling)
-    context = model_state.model_context(found) | {
+    model = model_state.model_context(found)
+    target = model.get("target")
+    context = model | {
         "conversation": found,
+        "line": server_line(target),
         "servers": servers,
         "key": model_choices.key_of(found.server_id, found.model),
         "prompts": prompts,
@@ -135,9 +138,9 @@ def _panel(request: HttpRequest, found: Conversation, saved: str = "") -> HttpRe
         "repetition": params_form.REPETITION,
         "values": values,
         "thinking": thinking_choices(values["thinking"]),
-        "limits": _limits(found),
+        "limits": _limits(target),
         "versions": system_prompts.versions_of(found.system_prompt) if found.system_prompt else [],
-        **_defaults(found),
+        **_defaults(target),
         "schema": schema,
         "schema_json": json.dumps(schema),
         "changing": changing_parts(found.system_prompt.text) if found.system_prompt else [],
@@ -162,11 +165,9 @@ def compare_prompts(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "chat/settings/_difference.html", context)
 
 
-def _defaults(found: Conversation) -> dict[str, Any]:
+def _defaults(target: llm.Target | None) -> dict[str, Any]:
     """Return the server's own sampling parameters, and where they lie on the sliders."""
-    try:
-        target = llm.choose_target(*chosen_model(found))
-    except llm.NoServer:
+    if target is None:
         return {"defaults": {}, "ticks": {}}
     reported = target.server.facts_of(target.model).sampling
     fields = [field for field in params_form.NUMBERS if field.name in reported]
@@ -176,11 +177,9 @@ def _defaults(found: Conversation) -> dict[str, Any]:
     }
 
 
-def _limits(found: Conversation) -> dict[str, str]:
+def _limits(target: llm.Target | None) -> dict[str, str]:
     """Return the effective limits for empty fields, if they are known."""
-    try:
-        target = llm.choose_target(*chosen_model(found))
-    except llm.NoServer:
+    if target is None:
         return {}
     limit = answer_limit(target.server, target.model, None)
     return {"max_tokens": f"up to {limit:,}"} if limit else {}

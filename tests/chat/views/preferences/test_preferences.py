@@ -41,13 +41,13 @@ def test_a_switch_says_whether_drafts_are_sent(
     chat, page = reverse("chat:conversation", args=[conversation.pk]), reverse("chat:preferences")
     client.force_login(alice)
     shown = client.get(chat).content.decode()
-    assert "processes your draft while you type" in shown
+    assert "Processes your draft while you type" in shown
     assert "data-ahead-url" in shown
     client.post(page, {})
     assert not prefill.is_allowed(alice.pk, llama)
     assert prefill.is_allowed(bob.pk, llama)
     shown = client.get(chat).content.decode()
-    assert "processes your draft" not in shown
+    assert "Processes your draft" not in shown
     assert "data-ahead-url" not in shown
     client.post(page, {"prefill_drafts": "on"})
     assert Preferences.objects.get().prefill_drafts
