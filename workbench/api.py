@@ -19,8 +19,7 @@ from apps.generation.api import router as generation
 from apps.servers.api import router as servers
 
 INTRODUCTION = """
-[Back to Workbench](/) · [API keys](/settings/#keys) ·
-[OpenAI’s and Anthropic’s routes](/servers/connect/)
+OpenAI’s and Anthropic’s routes stand under [Connect a program](/servers/connect/).
 
 Programs send an API key as `Authorization: Bearer wb_...`. You are logged in on this page, so
 “Try it out” works without one.
