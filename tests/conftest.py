@@ -281,6 +281,13 @@ def embedding_server(db: None, llama_embeddings: LlamaProcess) -> Server:
 
 
 @pytest.fixture
+def slow_llama(llama: LlamaProcess) -> Iterator[None]:
+    """For tests of answers that are still being written, however late the test comes to them."""
+    with llama.slowed():
+        yield
+
+
+@pytest.fixture
 def idle_slots(llama: LlamaProcess) -> None:
     """For tests that look at them: those before it share the server."""
     llama.wait_until_idle()

@@ -12,11 +12,13 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.slow_process import slowed
 from tests.waiting import wait_until
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -136,6 +138,11 @@ class LlamaProcess:
         """Stop it if it runs, and start it on the same port."""
         self.stop()
         self.start()
+
+    def slowed(self) -> AbstractContextManager[None]:
+        """Let it run for a tenth of the time while the block lasts, also if it is ended there."""
+        assert self.process is not None, "it does not run"
+        return slowed(partial(os.kill, self.process.pid))
 
     def _end(self, signum: signal.Signals) -> int:
         if self.process is None:

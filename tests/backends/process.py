@@ -4,21 +4,21 @@ import os
 import signal
 import ssl
 import subprocess
-import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.slow_process import slowed
 from tests.stack import clean_env
 from tests.waiting import wait_until
 
 READY_WITHIN = 180.0  # seconds; LiteLLM takes half a minute on a busy machine
 LOG_CHARACTERS = 3_000
-RUNS, RESTS = 0.01, 0.09  # seconds, of a program that is slowed
 
 
 class ProgramProcess:
@@ -92,29 +92,9 @@ class ProgramProcess:
         self._process.wait()
         self._process = None
 
-    @contextmanager
-    def slowed(self) -> Iterator[None]:
-        """Let it run for a tenth of the time, so that its answers outlast what a test does to them.
-
-        A tiny model writes thousands of tokens in a second, which a busy machine takes to notice
-        the first one.
-        """
-        group, over = self.pid, threading.Event()
-
-        def slow() -> None:
-            with suppress(ProcessLookupError):  # killed meanwhile
-                while not over.wait(RUNS):
-                    os.killpg(group, signal.SIGSTOP)
-                    over.wait(RESTS)
-                    os.killpg(group, signal.SIGCONT)
-
-        thread = threading.Thread(target=slow)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
+    def slowed(self) -> AbstractContextManager[None]:
+        """Let it run for a tenth of the time while the block lasts, also if it is killed there."""
+        return slowed(partial(os.killpg, self.pid))
 
     def log(self) -> str:
         """Return the last lines that it wrote."""

@@ -15,6 +15,7 @@ from apps.servers.models import Server, State
 from apps.servers.services import hold_slot, refresh_server, slot_terms
 from tests.conftest import SLOTS
 from tests.gateway.raw_program import LONG, Program
+from tests.llama_process import LlamaProcess
 from tests.waiting import until
 
 pytestmark = [
@@ -43,21 +44,28 @@ def written(answer: httpx2.Response) -> tuple[str, str]:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("lane", [Lane.BATCH, Lane.IDLE])
 async def test_who_gives_its_slot_to_a_person_begins_again_and_writes_the_same(
-    program: httpx2.AsyncClient, server: Server, lane: Lane, stream: bool, idle_slots: None
+    program: httpx2.AsyncClient,
+    server: Server,
+    llama: LlamaProcess,
+    lane: Lane,
+    stream: bool,
+    idle_slots: None,
 ) -> None:
     seen = await refresh_server(server)
     body = {**LONG, "max_tokens": 1200, "temperature": 0, "stream": stream}
     plain = await program.post("/v1/chat/completions", json=body)
     header = {"X-Workbench-Lane": lane}
-    asked = asyncio.create_task(program.post("/v1/chat/completions", json=body, headers=header))
 
     async def works() -> bool:
         return await in_flight(server, lane) == 1
 
-    await until(works)
     async with AsyncExitStack() as stack:
-        for _ in range(SLOTS):
-            await stack.enter_async_context(hold_slot(seen, lane=Lane.INTERACTIVE, person=99))
+        with llama.slowed():
+            asking = program.post("/v1/chat/completions", json=body, headers=header)
+            asked = asyncio.create_task(asking)
+            await until(works)
+            for _ in range(SLOTS):
+                await stack.enter_async_context(hold_slot(seen, lane=Lane.INTERACTIVE, person=99))
         assert await in_flight(server, lane) == 0
     answer = await asked
     assert answer.status_code == 200

@@ -54,12 +54,13 @@ async def test_the_second_time_the_prompt_comes_from_the_cache(client: Client) -
 
 async def test_closing_the_stream_frees_the_slot(client: Client, llama: LlamaProcess) -> None:
     before = llama.written()
-    stream = client.stream_chat(question(max_tokens=4000))
-    async for event in stream:
-        if isinstance(event, Token):
-            break
-    assert await busy_slots(client) == 1
-    await stream.aclose()  # type: ignore[attr-defined]
+    with llama.slowed():
+        stream = client.stream_chat(question(max_tokens=4000))
+        async for event in stream:
+            if isinstance(event, Token):
+                break
+        assert await busy_slots(client) == 1
+        await stream.aclose()  # type: ignore[attr-defined]
     await asyncio.to_thread(llama.wait_until_idle)
     assert llama.written() < before + 4000
 
@@ -111,7 +112,7 @@ async def test_server_killed_in_mid_answer_is_not_a_complete_answer(tiny_model: 
                 if isinstance(event, Token):
                     process.kill()
 
-        with pytest.raises(errors.CutOff):
+        with process.slowed(), pytest.raises(errors.CutOff):
             await killed_at_the_first_token()
         await client.aclose()
 

@@ -15,6 +15,7 @@ from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server
 from tests.batch.conftest import MakeBatch, run_until_done
 from tests.faults.plant import database_url
+from tests.llama_process import LlamaProcess
 from tests.waiting import wait_until
 
 ROWS = 150  # more than a pump does between two looks of ours
@@ -37,13 +38,14 @@ def until_accepted(batch: Batch, rows: int) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_killed_again_and_again(make_batch: MakeBatch, server: Server) -> None:
+def test_killed_again_and_again(make_batch: MakeBatch, server: Server, llama: LlamaProcess) -> None:
     batch = make_batch(ROWS, max_tokens=40)
     done = 0
     for _ in range(2):
-        process = start_pump(server)
-        until_accepted(batch, done + random.randint(5, 12))  # at any point of a commit
-        process.kill()
+        with llama.slowed():
+            process = start_pump(server)
+            until_accepted(batch, done + random.randint(5, 12))  # at any point of a commit
+            process.kill()
         process.wait()
         done = accepted(batch)
         running = batch.items.filter(status=ItemStatus.RUNNING).count()

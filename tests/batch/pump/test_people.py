@@ -69,14 +69,15 @@ async def until_received(answers: list[WholeAnswer], pieces: int) -> None:
 
 
 async def test_row_that_lost_its_slot_to_a_question_resumes_its_text(
-    make_batch: MakeBatch, server: Server, answers: list[WholeAnswer]
+    make_batch: MakeBatch, server: Server, llama: LlamaProcess, answers: list[WholeAnswer]
 ) -> None:
     batch = await sync_to_async(make_batch)(5, max_tokens=900)
-    working = asyncio.create_task(run_until_done(server))
     seen = await refresh_server(server)
-    await until_received(answers, 60)
-    async with hold_slot(seen, lane=Lane.INTERACTIVE):
-        assert (await permits.permits_in_flight(server.pk))[Lane.BATCH] == 3
+    with llama.slowed():
+        working = asyncio.create_task(run_until_done(server))
+        await until_received(answers, 60)
+        async with hold_slot(seen, lane=Lane.INTERACTIVE):
+            assert (await permits.permits_in_flight(server.pk))[Lane.BATCH] == 3
     await working
     rows = await all_accepted(batch)
     assert {row.attempts for row in rows} == {1}  # what a person's question cost is nobody's fault
@@ -167,7 +168,7 @@ async def test_rows_leave_the_model_that_a_person_uses(
 async def test_a_proxy_that_refuses_gets_fewer_requests_and_no_row_pays(
     make_batch: MakeBatch, server: Server, llama: LlamaProcess
 ) -> None:
-    with Standin("olla", llama, models=[Model("one")], rate_per_minute=240, burst=2) as olla:
+    with Standin("olla", llama, models=[Model("one")], refuses=True) as olla:
         server.base_url, server.parallel = olla.base_url, 4
         server.forget_facts()
         await server.asave()
@@ -178,6 +179,7 @@ async def test_a_proxy_that_refuses_gets_fewer_requests_and_no_row_pays(
             return "request limit is reached" in (await occupancy(server)).limit_reason
 
         await until(is_limited)
+        await in_db(lambda: olla.change(refuses=False))
         await working
         rows = await all_accepted(batch)
         assert {row.attempts for row in rows} == {1}

@@ -138,7 +138,7 @@ async def test_a_stale_token_cannot_write(make_batch: MakeBatch, server: Server)
 
 
 async def test_a_pump_that_lost_its_lease_closes_its_streams_and_ends(
-    make_batch: MakeBatch, server: Server
+    make_batch: MakeBatch, server: Server, slow_llama: None
 ) -> None:
     batch = await sync_to_async(make_batch)(12, max_tokens=2000)
     working = asyncio.create_task(run_until_done(server))
@@ -152,12 +152,13 @@ async def test_a_pump_that_lost_its_lease_closes_its_streams_and_ends(
     assert sum((await permits_in_flight(server.pk)).values()) == 0
 
 
-async def test_pause_and_resume(make_batch: MakeBatch, server: Server) -> None:
+async def test_pause_and_resume(make_batch: MakeBatch, server: Server, llama: LlamaProcess) -> None:
     # Some seconds of work, and too few rows for a trial of widths, which begins with one slot.
     batch = await sync_to_async(make_batch)(40, max_tokens=400)
     working = asyncio.create_task(run_until_done(server))
-    await until_running(batch, 4)
-    await in_db(services.pause_batch, batch)
+    with llama.slowed():
+        await until_running(batch, 4)
+        await in_db(services.pause_batch, batch)
     assert await working is False  # rows in flight are finished, then there is nothing to do
     found = await counts(batch)
     assert found["pending"] > 0
@@ -172,10 +173,11 @@ async def test_cancel_closes_the_streams(
 ) -> None:
     before = llama.written()
     batch = await sync_to_async(make_batch)(8, max_tokens=4000)
-    working = asyncio.create_task(run_until_done(server))
-    await until_running(batch, 4)
-    await in_db(services.cancel_batch, batch)
-    await working
+    with llama.slowed():
+        working = asyncio.create_task(run_until_done(server))
+        await until_running(batch, 4)
+        await in_db(services.cancel_batch, batch)
+        await working
     assert not {"running", "accepted"} & (await counts(batch)).keys()
     assert (await fresh(batch)).status == BatchStatus.CANCELLED
     await in_db(llama.wait_until_idle)
@@ -184,7 +186,7 @@ async def test_cancel_closes_the_streams(
 
 
 async def test_a_stop_puts_rows_back_uncounted_and_says_so(
-    make_batch: MakeBatch, server: Server
+    make_batch: MakeBatch, server: Server, slow_llama: None
 ) -> None:
     # Too few rows for a probe, which begins with one slot.
     batch = await sync_to_async(make_batch)(150, max_tokens=2000)
@@ -204,8 +206,9 @@ async def test_the_server_is_restarted_in_mid_job(
 ) -> None:
     batch = await sync_to_async(make_batch)(40, max_tokens=60)
     working = asyncio.create_task(run_until_done(server))
-    await until_running(batch, 4)
-    await in_db(llama.kill)
+    with llama.slowed():
+        await until_running(batch, 4)
+        await in_db(llama.kill)
     await until_it_waits(batch, "Waiting for the model server")
     await in_db(llama.start)
     await working
@@ -505,7 +508,7 @@ def test_which_error_says_that_the_disk_is_full() -> None:
 @pytest.mark.parametrize("native", FULL_DISKS, ids=["postgresql", "sqlite"])
 @pytest.mark.parametrize("refused", ["batch_item", ""], ids=["rows", "everything"])
 async def test_a_disk_that_becomes_full_loses_nothing(
-    make_batch: MakeBatch, server: Server, native: Exception, refused: str
+    make_batch: MakeBatch, server: Server, llama: LlamaProcess, native: Exception, refused: str
 ) -> None:
     """Whether it takes only small changes any more or none at all."""
     batch = await sync_to_async(make_batch)(190)  # more than a machine does before it is full
@@ -527,9 +530,10 @@ async def test_a_disk_that_becomes_full_loses_nothing(
 
     connection_created.connect(connected)
     try:
-        working = asyncio.create_task(run_until_done(server))
-        await until_stored(lambda: Item.objects.filter(status=ItemStatus.ACCEPTED).count() >= 5)
-        is_full.set()
+        with llama.slowed():
+            working = asyncio.create_task(run_until_done(server))
+            await until_stored(lambda: Item.objects.filter(status=ItemStatus.ACCEPTED).count() >= 5)
+            is_full.set()
         if refused:
             await until_it_waits(batch, disk_space.FULL)
         else:

@@ -66,16 +66,18 @@ class Pondering(ToolServer):
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_answer_now_ends_the_thought_and_the_answer_follows(
-    alice_api: AsyncClient, thinker: Server, elsewhere: bool, monkeypatch: pytest.MonkeyPatch
+    alice_api: AsyncClient, thinker: Server, thinking_process: LlamaProcess, elsewhere: bool
 ) -> None:
     """From the process that writes, and from any other."""
-    _, answer = await ask(alice_api, params={"thinking": 3000}, max_tokens=40)
-    await until_it_thinks(alice_api, answer)
-    if elsewhere:
-        await runner_registry.send_command(answer, f"{runner.ANSWER_NOW}{answer}")
-    else:
-        assert (await alice_api.post(f"/api/v1/answers/{answer}/answer-now")).status_code == 200
-    await events_of(alice_api, answer)
+    with thinking_process.slowed():
+        _, answer = await ask(alice_api, params={"thinking": 3000}, max_tokens=40)
+        await until_it_thinks(alice_api, answer)
+        if elsewhere:
+            await runner_registry.send_command(answer, f"{runner.ANSWER_NOW}{answer}")
+        else:
+            told = await alice_api.post(f"/api/v1/answers/{answer}/answer-now")
+            assert told.status_code == 200
+        await events_of(alice_api, answer)
     saved = await Message.objects.aget(pk=answer)
     assert saved.status == Status.COMPLETE
     assert len(saved.content) > 20

@@ -1,20 +1,23 @@
 """Answers on a real llama.cpp and a real Redis: nothing is lost, whoever reads when."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 
 import pytest
 from django.test import AsyncClient
 
 from apps.chat.models import Message, Status, Usage
+from apps.chat.streaming.stream import partial_snapshot
 from apps.llm import permits
 from apps.llm.permits import Lane
+from apps.runtime.async_db import in_db
 from apps.runtime.redis import async_redis
 from apps.servers.models import Server
 from apps.servers.probing.discovery import fetch_slots
 from apps.servers.services import choose_target, hold_slot, refresh_server
 from tests.chat.conftest import ask, ask_in, events_of, read_events, text_of
 from tests.llama_process import LlamaProcess
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -25,16 +28,16 @@ async def busy_slots(server: Server) -> int:
 
 
 async def test_answer_streams_a_snapshot_tokens_and_the_end(
-    alice_api: AsyncClient, server: Server
+    alice_api: AsyncClient, server: Server, slow_llama: None
 ) -> None:
-    _, answer = await ask(alice_api, max_tokens=500)
+    _, answer = await ask(alice_api, max_tokens=60)
     events = await events_of(alice_api, answer)
     names = [event.name for event in events]
     assert names[0] == "snapshot"
     assert "token" in names
     assert names[-2:] == ["usage", "done"]
     assert events[-1] == {"finish_reason": "length"}
-    assert events[-2]["completion_tokens"] == 500
+    assert events[-2]["completion_tokens"] == 60
     assert events[-2]["ttft_ms"] > 0
     saved = await Message.objects.aget(pk=answer)
     assert saved.status == Status.COMPLETE
@@ -67,20 +70,24 @@ async def test_a_finished_answer_is_a_snapshot_and_its_end(
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_a_reload_in_mid_answer_loses_nothing(
-    alice_api: AsyncClient, server: Server, elsewhere: bool, monkeypatch: pytest.MonkeyPatch
+    alice_api: AsyncClient,
+    server: Server,
+    llama: LlamaProcess,
+    elsewhere: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """From the process that writes, and from any other, which has only Redis."""
     if elsewhere:
         monkeypatch.setattr("apps.chat.streaming.event_log._local_logs", Forgetful())
-    _, answer = await ask(alice_api, max_tokens=600)
-    response = await alice_api.get(f"/api/v1/answers/{answer}/events")
-    seen = []
-    reader = read_events(response)
-    async for event in reader:
-        seen.append(event)
-        if len(seen) == 6:
-            break
-    await reader.aclose()  # type: ignore[attr-defined]
+    with llama.slowed():
+        _, answer = await ask(alice_api, max_tokens=600)
+        response = await alice_api.get(f"/api/v1/answers/{answer}/events")
+        seen = []
+        async with aclosing(read_events(response)) as reader:
+            async for event in reader:
+                seen.append(event)
+                if len(seen) == 6:
+                    break
     resumed, second_tab = await asyncio.gather(
         events_of(alice_api, answer, after=seen[-1].id), events_of(alice_api, answer)
     )
@@ -103,15 +110,16 @@ async def test_stop_frees_the_slot_and_keeps_the_text(
     alice_api: AsyncClient, server: Server, llama: LlamaProcess
 ) -> None:
     before = llama.written()
-    _, answer = await ask(alice_api, max_tokens=4000)
-    response = await alice_api.get(f"/api/v1/answers/{answer}/events")
-    seen = []
-    async for event in read_events(response):
-        seen.append(event)
-        if event.name == "token" and len(seen) > 3:
-            break
-    assert await busy_slots(server) == 1
-    stopped = await alice_api.post(f"/api/v1/answers/{answer}/stop")
+    with llama.slowed():
+        _, answer = await ask(alice_api, max_tokens=4000)
+        response = await alice_api.get(f"/api/v1/answers/{answer}/events")
+        seen = []
+        async for event in read_events(response):
+            seen.append(event)
+            if event.name == "token" and len(seen) > 3:
+                break
+        assert await busy_slots(server) == 1
+        stopped = await alice_api.post(f"/api/v1/answers/{answer}/stop")
     assert stopped.json()["status"] == "stopped"
     assert stopped.json()["content"].startswith(text_of(seen))
     assert 0 < stopped.json()["usage"]["completion_tokens"] < 4000
@@ -139,7 +147,7 @@ async def test_stop_while_waiting_for_a_slot(alice_api: AsyncClient, server: Ser
 
 
 async def test_the_text_of_a_runner_that_died_is_kept(
-    alice_api: AsyncClient, server: Server, monkeypatch: pytest.MonkeyPatch
+    alice_api: AsyncClient, server: Server, slow_llama: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation, answer = await ask(alice_api, max_tokens=3000)
     response = await alice_api.get(f"/api/v1/answers/{answer}/events")
@@ -148,6 +156,11 @@ async def test_the_text_of_a_runner_that_died_is_kept(
         seen.append(event)
         if len(seen) > 8:
             break
+    # Who reads in the process that writes is ahead of Redis.
+    await until(
+        lambda: in_db(lambda: partial_snapshot(answer).text.startswith(text_of(seen))),
+        what="what was read in Redis",
+    )
 
     # What a kill -9 leaves behind: the row, the stream, and a heartbeat that runs out.
     async def never_saved(*_: object) -> None: ...

@@ -14,7 +14,7 @@ JSON = "application/json"
 
 
 async def test_page_starts_an_answer_and_continues_it(
-    alice_browser: AsyncClient, server: Server
+    alice_browser: AsyncClient, server: Server, slow_llama: None
 ) -> None:
     begun = await alice_browser.post(
         reverse("chat:create"), {"content": "Why is the sky blue?\nIn short."}
@@ -47,7 +47,7 @@ async def test_page_starts_an_answer_and_continues_it(
 
 
 async def test_a_second_question_waits_for_the_answer(
-    alice_api: AsyncClient, server: Server
+    alice_api: AsyncClient, server: Server, slow_llama: None
 ) -> None:
     conversation, answer = await ask(alice_api, max_tokens=3000)
     refused = await alice_api.post(
@@ -184,7 +184,9 @@ async def test_ask_refuses_a_bad_body_and_saves_nothing(
     assert not await Message.objects.aexists()
 
 
-async def test_deleting_stops_what_is_being_written(alice_api: AsyncClient, server: Server) -> None:
+async def test_deleting_stops_what_is_being_written(
+    alice_api: AsyncClient, server: Server, slow_llama: None
+) -> None:
     conversation, _ = await ask(alice_api, max_tokens=4000)
     deleted = await alice_api.delete(f"/api/v1/conversations/{conversation}")
     assert deleted.status_code == 204

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import aclosing
 from typing import Any
 
 import psutil
@@ -21,6 +22,7 @@ from apps.servers.models import Server
 from apps.servers.probing.discovery import fetch_slots
 from apps.servers.services import choose_target
 from tests.chat.conftest import Event, ask, events_of, read_events, text_of
+from tests.llama_process import LlamaProcess
 from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -60,17 +62,17 @@ async def test_ask_streaming_sends_the_turn_then_its_events(
 
 
 async def test_broken_stream_resumes_at_the_events_route(
-    alice_api: AsyncClient, server: Server
+    alice_api: AsyncClient, server: Server, llama: LlamaProcess
 ) -> None:
     conversation = await open_conversation(alice_api)
-    response = await ask_streaming(alice_api, conversation, "Hello", 600)
     seen: list[Event] = []
-    reader = read_events(response)
-    async for event in reader:
-        seen.append(event)
-        if event.name == "token":
-            break
-    await reader.aclose()  # type: ignore[attr-defined]
+    with llama.slowed():
+        response = await ask_streaming(alice_api, conversation, "Hello", 600)
+        async with aclosing(read_events(response)) as reader:
+            async for event in reader:
+                seen.append(event)
+                if event.name == "token":
+                    break
     resumed = await events_of(alice_api, seen[0]["answer"]["id"], after=seen[-1].id)
     assert resumed[0].name != "snapshot"
     saved = await Message.objects.aget(pk=seen[0]["answer"]["id"])
@@ -91,7 +93,9 @@ async def slots_are_idle(client: Client) -> bool:
     return not any(slot["is_processing"] for slot in await fetch_slots(client) or [])
 
 
-async def test_stop_frees_the_slot_at_once(alice_api: AsyncClient, server: Server) -> None:
+async def test_stop_frees_the_slot_at_once(
+    alice_api: AsyncClient, server: Server, slow_llama: None
+) -> None:
     client = choose_target(server).client
     _, answer = await ask(alice_api, max_tokens=4000)
     async for event in read_events(await alice_api.get(f"/api/v1/answers/{answer}/events")):

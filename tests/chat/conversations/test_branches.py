@@ -96,7 +96,7 @@ async def test_a_question_without_an_answer_is_answered(
 
 @pytest.mark.django_db(transaction=True)
 async def test_deleting_stops_what_is_being_written(
-    alice_api: AsyncClient, alice_browser: AsyncClient, server: Server
+    alice_api: AsyncClient, alice_browser: AsyncClient, server: Server, slow_llama: None
 ) -> None:
     _, answer = await ask(alice_api, "Hello", max_tokens=3000)
     question = await Message.objects.aget(role=Role.USER)

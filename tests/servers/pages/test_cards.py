@@ -222,13 +222,13 @@ def test_real_requests_are_seen(browser: Client, server: Server, llama: LlamaPro
     """A program that does not know the workbench, on a real llama-server."""
     import openai  # noqa: TID251 - it stands for another program
 
-    client = openai.OpenAI(base_url=llama.base_url, api_key=llama.api_key)
-    stream = client.chat.completions.create(
-        model="m", stream=True, max_tokens=3000, messages=[{"role": "user", "content": "Hi"}]
-    )
-    next(iter(stream))
-    try:
+    messages: list[Any] = [{"role": "user", "content": "Hi"}]
+    with (
+        llama.slowed(),
+        openai.OpenAI(base_url=llama.base_url, api_key=llama.api_key) as client,
+        client.chat.completions.create(
+            model="m", stream=True, max_tokens=3000, messages=messages
+        ) as stream,
+    ):
+        next(iter(stream))
         assert "1 request from other programs." in cards(browser)
-    finally:
-        stream.close()
-        client.close()

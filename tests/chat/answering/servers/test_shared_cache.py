@@ -52,7 +52,8 @@ async def test_nobody_sees_the_first_overflow_and_it_is_learned(
     ).pool() is None  # four slots of their own, as far as is known
 
     for _ in range(20):  # until answers were written at the same time
-        asked = [await ask(alice_api, f"Question {n}", max_tokens=300) for n in range(4)]
+        with shared.slowed():
+            asked = [await ask(alice_api, f"Question {n}", max_tokens=300) for n in range(4)]
         told = await asyncio.gather(*(events_of(alice_api, answer) for _, answer in asked))
 
         for (_, answer), events in zip(asked, told, strict=True):
