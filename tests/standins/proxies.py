@@ -16,7 +16,8 @@ class Olla(App):
     async def answer(self, request: Request) -> Reply | Forward:
         if request.path == "/internal/health":
             return Reply(200, {"status": "healthy"})
-        if wait := self._over_the_limit():
+        refuses = self.config.refuses and request.method == "POST"
+        if wait := 0.5 if refuses else self._over_the_limit():
             return Reply(429, "Too Many Requests\n", {"retry-after": str(int(wait) + 1)})
         path = request.path.replace(BALANCER, OLLA, 1)
         if path == f"{OLLA}/v1/models":

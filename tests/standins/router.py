@@ -120,7 +120,7 @@ class Router(App):
                     yield news(name, state)
             known = dict(self.memory.state)
             yield b": ping\n\n"
-            await asyncio.sleep(self.config.load_seconds / 8)  # a ping now and then
+            await asyncio.sleep(min(self.config.load_seconds, 1) / 8)  # a ping now and then
 
     def gone(self, reason: str) -> Reply:
         return Reply(500, f"proxy error: {reason}")

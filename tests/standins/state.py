@@ -1,10 +1,13 @@
 """What a stand-in was told to be, and what happened to it."""
 
 import asyncio
+import math
 import time
 from collections import defaultdict
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from tests.waiting import until
 
 
 @dataclass
@@ -40,9 +43,12 @@ class Config:
     models_at_once: int = 0
     """0: what the kind does by default."""
     load_seconds: float = 0.05
+    """Since a load began; a change counts for one that goes on."""
     concurrency_limit: int = 10
     rate_per_minute: float = 100.0
     burst: int = 50
+    refuses: bool = False
+    """Questions, for a second each, as where the rate was exceeded by others."""
     header_seconds: float = 30.0
     api_key: str = ""
     dialect: str = "openai"
@@ -95,7 +101,10 @@ class Memory:
             await self._make_room()
             self.state[model.id] = "loading"
             self.loads.append({"model": model.id, "path": path})
-            await asyncio.sleep(self.config.load_seconds)  # a model takes this long
+            began = time.monotonic()
+            await until(
+                lambda: time.monotonic() - began >= self.config.load_seconds, within=math.inf
+            )
             self.state[model.id] = "failed" if model.fails else "loaded"
         if model.fails:
             raise LoadFailed(model.id)

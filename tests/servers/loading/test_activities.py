@@ -119,9 +119,13 @@ def test_unloading_ends_a_load_that_waits(router: Standin, server: Server) -> No
 
 
 def test_the_progress_of_a_load_is_written(router: Standin, server: Server) -> None:
-    router.change(load_seconds=1)
+    router.change(load_seconds=600)
     task = started(server, "b", Action.LOAD)
-    work.run(task.pk)
+    worker = threading.Thread(target=work.run, args=[task.pk])
+    worker.start()
+    wait_until(lambda: Task.objects.get(pk=task.pk).done, what="the progress")
+    router.change(load_seconds=0)
+    worker.join()
     task.refresh_from_db()
     assert task.total == 100
     assert 0 < task.done <= 100

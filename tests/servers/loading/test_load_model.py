@@ -51,12 +51,13 @@ class TestRouter:
             assert router.states == {"a": "loaded", "b": "unloaded"}
 
     async def test_the_state_shows_how_far_it_is(self, llama: LlamaProcess) -> None:
-        with Standin("router", llama, models=TWO, load_seconds=0.6) as router:
+        with Standin("router", llama, models=TWO, load_seconds=600) as router:
             server = await known(router)
             load = asyncio.create_task(load_model(server, "b"))
             await until(lambda: state_of(server, "b") == "loading")
             assert not load.done()
             assert server.next_check_at is not None  # sooner than facts go stale
+            await in_db(lambda: router.change(load_seconds=0))
             await load
             assert state_of(server, "b") == "loaded"
 

@@ -10,16 +10,23 @@ from tests.chat.conftest import ask, events_of
 from tests.llama_process import LlamaProcess
 from tests.servers.conftest import server_at
 from tests.standins import Model, Standin
+from tests.waiting import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def test_a_question_waits_and_says_why(alice_api: AsyncClient, llama: LlamaProcess) -> None:
-    with Standin("olla", llama, models=[Model("m")], rate_per_minute=240, burst=1) as olla:
+    with Standin("olla", llama, models=[Model("m")], refuses=True) as olla:
         server = await in_db(server_at, olla)
         await in_db(DefaultServer.objects.create, use=Use.CHAT, server=server)
         _, answer = await ask(alice_api)
-        events = await events_of(alice_api, answer)
+
+        async def was_refused() -> bool:
+            return 429 in [asked["status"] for asked in await in_db(lambda: olla.asked)]
+
+        await until(was_refused)
+        await in_db(lambda: olla.change(refuses=False))
+        events = await events_of(alice_api, answer, after="0")
         refused = [asked for asked in olla.asked if asked["status"] == 429]
     saved = await Message.objects.aget(pk=answer)
     assert (saved.status, saved.error_detail) == (Status.COMPLETE, "")

@@ -93,12 +93,18 @@ async def until(events: AsyncIterator[Event], name: str) -> AsyncIterator[Event]
 
 
 async def test_a_router_says_how_far_it_is(alice_api: AsyncClient, llama: LlamaProcess) -> None:
-    with Standin("router", llama, models=[Model("big")], load_seconds=0.4) as router:
+    with Standin("router", llama, models=[Model("big")], load_seconds=600) as router:
         server = await in_db(Server.objects.create, name="Router", base_url=router.base_url)
         await in_db(DefaultServer.objects.create, use=Use.CHAT, server=server, model="big")
         await refresh_server(server)
         _, answer = await ask(alice_api)
-        told = [event for event in await events_of(alice_api, answer) if event.name == "loading"]
+        told = []
+        path = f"/api/v1/answers/{answer}/events?after=0"
+        async for event in read_events(await alice_api.get(path)):
+            if event.name == "loading":
+                told.append(event)
+                if len(told) == 3:
+                    await in_db(lambda: router.change(load_seconds=0))
         assert (await Message.objects.aget(pk=answer)).status == Status.COMPLETE
         shares = [event["share"] for event in told if event]
         assert len(shares) > 1
