@@ -68,9 +68,9 @@ def test_nothing_is_lost_or_doubled_when_workers_are_killed(
     batch_id = start(sdk, tmp_path, REQUESTS)
     for worker, done in (("celery", 5), ("run_pumps", 15), ("run_pumps", 25)):
         until(sdk, batch_id, partial(has_completed, done))
-        killed = stack.processes(worker)
-        assert killed
-        kill_all(killed)
+        # Those that were killed last may not have been started again yet.
+        wait_until(partial(stack.processes, worker), what=worker)
+        kill_all(stack.processes(worker))
     batch = until(sdk, batch_id, lambda batch: batch.status not in ("in_progress", "finalizing"))
     assert (batch.status, completed(batch), batch.error_file_id) == ("completed", REQUESTS, None)
     lines = results(sdk, batch.output_file_id)
