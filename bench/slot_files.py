@@ -16,9 +16,9 @@ from typing import Any
 
 import httpx2
 
+from bench.chat.read_ahead import Asked, ask
 from bench.jobs import Workbench, verdict
 from bench.model import write_model
-from bench.read_ahead import Asked, ask
 from tests.llama_process import LlamaProcess
 from tests.stack import Stack
 

@@ -22,7 +22,7 @@ from apps.batch.services import wake_pump
 from apps.batch.store import job_writes
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State
-from bench.stream import paced_server
+from bench.chat.stream import paced_server
 from tests.batch.conftest import MakeBatch, until_stored
 from tests.llama_process import LlamaProcess
 

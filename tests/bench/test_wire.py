@@ -1,10 +1,10 @@
-"""What the relay of `bench.occupancy` counts, with a server that says when it does what."""
+"""What the relay of `bench.batch.occupancy` counts, with a server that says when it does what."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bench.wire import End, Wire, counted
+from bench.batch.wire import End, Wire, counted
 from tests.waiting import until
 
 BODY = b'{"seed": 1}'

@@ -16,7 +16,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from bench.stream import paced_server
+from bench.chat.stream import paced_server
 from tests.stack import Stack
 
 # The machine may be busy: what a person waits for has this long, in milliseconds.

@@ -1,8 +1,8 @@
 """Asking a classifier: texts in, labels with calibrated probabilities out.
 
-What an answer costs above its embedding is measured by `bench/predict.py`: one trip to the database
-for all that is stored, one for vectors that are there already, and the new vector is saved when the
-answer is on its way.
+What an answer costs above its embedding is measured by `bench/classifiers/predict.py`: one trip to
+the database for all that is stored, one for vectors that are there already, and the new vector is
+saved when the answer is on its way.
 """
 
 import asyncio

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from bench.job_pages import made_in
+from bench.generation.job_pages import made_in
 from tests.stack import Stack
 
 pytestmark = pytest.mark.timeout(300)

@@ -40,7 +40,7 @@ async def test_a_job_finds_the_width_and_the_server_keeps_it(
     assert await in_db(Item.objects.filter(status=ItemStatus.ACCEPTED).count) == 230
     found = (await in_db(Server.objects.get)).facts.measured_widths["m"]
     # How near it comes to the best depends on the machine's pace here: tests/servers/slots holds it
-    # with a clock of its own, and bench.width measures it.
+    # with a clock of its own, and bench.batch.width measures it.
     assert 1 <= found.value <= width_search.MAX_WIDTH
     assert standin.most["m"] > 1
 

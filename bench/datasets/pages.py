@@ -5,7 +5,8 @@ around a centre for each label. A classifier is trained on them (with one streng
 which no page can tell), then every page is asked for in turn. Printed is the median of the whole
 answer; above the limit the exit code is 1.
 
-Run: `.venv/bin/python -m bench.pages [--rows 100000] [--labels 150]`. Nothing else should run.
+Run: `.venv/bin/python -m bench.datasets.pages [--rows 100000] [--labels 150]`. Nothing else should
+run.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import numpy as np
 
 from tests.stack import Stack
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LIMIT_MS = 500.0
 ROUNDS = 5
 AT_ONCE = 5_000
@@ -49,7 +50,7 @@ CLASSIFIER_PAGES = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.pages")
+    parser = argparse.ArgumentParser(prog="python -m bench.datasets.pages")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--labels", type=int, default=150)
     parser.add_argument("--make", action="store_true", help=argparse.SUPPRESS)
@@ -60,7 +61,7 @@ def main() -> int:
     with Stack() as stack:
         made = subprocess.run(
             [
-                *(sys.executable, "-m", "bench.pages", "--make"),
+                *(sys.executable, "-m", "bench.datasets.pages", "--make"),
                 *("--rows", str(given.rows), "--labels", str(given.labels)),
             ],
             cwd=ROOT,

@@ -4,8 +4,8 @@ A workbench of its own gets a dataset of made-up tickets with labels, some witho
 Every page of it is asked for in turn. Printed is the processor time that the web process spent on
 an answer, as a median; above the limit the exit code is 1.
 
-Run: `.venv/bin/python -m bench.dataset_pages [--rows 100000]`. Other load does not count, but is
-felt.
+Run: `.venv/bin/python -m bench.datasets.dataset_pages [--rows 100000]`. Other load does not count,
+but is felt.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
-from bench.job_pages import FRAGMENT, LIMIT_MS, ROOT, measure, ticket
+from bench.generation.job_pages import FRAGMENT, LIMIT_MS, ROOT, measure, ticket
 from tests.stack import Stack
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ PAGES = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.dataset_pages")
+    parser = argparse.ArgumentParser(prog="python -m bench.datasets.dataset_pages")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--make", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -62,7 +62,7 @@ def main() -> int:
 def made_in(stack: Stack, rows: int) -> int:
     """Make the dataset in the database of a stack; its key."""
     made = subprocess.run(
-        [sys.executable, "-m", "bench.dataset_pages", "--make", "--rows", str(rows)],
+        [sys.executable, "-m", "bench.datasets.dataset_pages", "--make", "--rows", str(rows)],
         cwd=ROOT,
         env=stack.processes("uvicorn")[0].environ(),
         stdout=subprocess.PIPE,

@@ -14,7 +14,7 @@ can; `paced` is a stand-in that writes one token every 20 ms on every connection
 large model on a GPU: llama.cpp on a CPU cannot keep it 32 times over, and what is measured here is
 ours, not the model's. At the end the stand-in writes as fast as it is read: the ceiling.
 
-Run: `.venv/bin/python -m bench.stream [--rounds 5] [--litellm VENV]`. Nothing else should run.
+Run: `.venv/bin/python -m bench.chat.stream [--rounds 5] [--litellm VENV]`. Nothing else should run.
 """
 
 import argparse
@@ -41,7 +41,7 @@ from openai import DefaultAioHttpClient  # noqa: TID251 - the client of the benc
 from tests.llama_process import LlamaProcess, free_port
 from tests.stack import Stack
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "demo" / "workbench-demo.gguf"
 TOKENS = 100
 CEILING_TOKENS = 3000

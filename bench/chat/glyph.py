@@ -14,8 +14,8 @@ when it sends each token (bench/paced_server.py). Three things are measured:
 - *open*: a conversation of 100 messages, opened by a browser that has nothing in its cache: from
   the start of the navigation to the moment at which what is typed stands in the field.
 
-Run: `.venv/bin/python -m bench.glyph [--rounds 3] [--only glyph]`. Nothing else should be running.
-`WORKBENCH_CHROMIUM` names a Chromium if Playwright has none of its own.
+Run: `.venv/bin/python -m bench.chat.glyph [--rounds 3] [--only glyph]`. Nothing else should be
+running. `WORKBENCH_CHROMIUM` names a Chromium if Playwright has none of its own.
 """
 
 import argparse
@@ -31,8 +31,8 @@ from typing import Any
 import httpx2
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from bench.chat.stream import paced_server
 from bench.jobs import verdict
-from bench.stream import paced_server
 from tests.stack import Stack
 
 GLYPH_BAR_MS = 80.0

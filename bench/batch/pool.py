@@ -7,8 +7,8 @@ every 30 ms: the slots are as busy as with a model that people use, and the CPU 
 - `three`: all rows on three, after a short job;
 - `kill and add`: a job starts on three; one is killed, and then a fourth one added.
 
-Run: `.venv/bin/python -m bench.pool [--rows 2000]`. Nothing else should be running, except with
-`--kill-and-add`, which does nothing but the last, with all rows: it is no measurement.
+Run: `.venv/bin/python -m bench.batch.pool [--rows 2000]`. Nothing else should be running, except
+with `--kill-and-add`, which does nothing but the last, with all rows: it is no measurement.
 """
 
 import argparse

@@ -10,7 +10,7 @@ The same questions, with answers of the same length, through three ways of keepi
 has a llama.cpp of its own that has seen nothing before, with two slots and default flags. Times are
 to the first token, as the client of each sees it.
 
-Run: `.venv/bin/python -m bench.cache [--turns 40]`. Nothing else should be running.
+Run: `.venv/bin/python -m bench.chat.cache [--turns 40]`. Nothing else should be running.
 """
 
 import argparse

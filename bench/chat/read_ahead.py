@@ -4,7 +4,7 @@ The model server is started anew before each opening, so nothing of the conversa
 cache. Then the page is opened and a question typed for TYPING_SECONDS, as a browser tells it (the
 same requests), and asked. Beside it the same without telling, in alternating rounds of one run.
 
-Run: `.venv/bin/python -m bench.read_ahead [--rounds 5]`. Nothing else should be running.
+Run: `.venv/bin/python -m bench.chat.read_ahead [--rounds 5]`. Nothing else should be running.
 """
 
 import argparse

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.stream import Completions, Side
+from bench.chat.stream import Completions, Side
 from tests.backends.process import ProgramProcess
 from tests.backends.programs import PROGRAMS
 from tests.backends.stacks.llama_swaps import KEY, llama_swap

@@ -3,10 +3,10 @@
 Train file of 10,003 rows, judged on the test file of 3,080, default options, on the embedded
 llama.cpp. Printed per stage, beside a bare scikit-learn call on the same vectors.
 
-Run: `.venv/bin/python -m bench.banking77`. With `--data FOLDER` everything is kept there, so a run
-that was interrupted continues. The exit code is 1 when the accuracy is below 0.93, the calibration
-error above 0.02, or the second training embeds anything. `--sms FILE` trains on a file of your own
-besides (the SMS spam collection, say) and shows what its copies are worth.
+Run: `.venv/bin/python -m bench.classifiers.banking77`. With `--data FOLDER` everything is kept
+there, so a run that was interrupted continues. The exit code is 1 when the accuracy is below 0.93,
+the calibration error above 0.02, or the second training embeds anything. `--sms FILE` trains on a
+file of your own besides (the SMS spam collection, say) and shows what its copies are worth.
 """
 
 import argparse
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
     from apps.datasets.models import Dataset
 
-DATA = Path(__file__).parent / "data"
-REPOSITORY = Path(__file__).resolve().parent.parent
+DATA = Path(__file__).parents[1] / "data"
+REPOSITORY = Path(__file__).resolve().parents[2]
 WANTED = 0.93
 WANTED_ECE = 0.02
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.banking77")
+    parser = argparse.ArgumentParser(prog="python -m bench.classifiers.banking77")
     parser.add_argument("--data", type=Path, help="keep everything in this folder")
     parser.add_argument("--sms", type=Path, help="a CSV of texts and labels to train on besides")
     arguments = parser.parse_args()

@@ -1,11 +1,11 @@
-"""What `bench.occupancy` measures, and a job beside distilabel and with a long constant prompt.
+"""A job as `occupancy` measures it, one beside distilabel and one with a long constant prompt.
 
 A job of 200 rows has a constant prompt of 1,000 tokens in front of each row, of which the cached
 share is wanted; and distilabel, in a virtual environment of its own (`pip install
 'distilabel[openai]' requests`), writes rows of the same task.
 
-Run: `.venv/bin/python -m bench.generate [--rows 1000] [--slots 4 8] [--distilabel VENV]`. Nothing
-else should be running.
+Run: `.venv/bin/python -m bench.generation.generate [--rows 1000] [--slots 4 8] [--distilabel
+VENV]`. Nothing else should be running.
 """
 
 import asyncio
@@ -17,8 +17,7 @@ import httpx2
 
 from apps.generation.recipe.parse import parse
 from apps.generation.rows.replay import render_row
-from bench.jobs import FRESH, SEED, verdict, watched
-from bench.occupancy import (
+from bench.batch.occupancy import (
     FEWER_ROWS,
     RECIPE,
     Side,
@@ -29,6 +28,7 @@ from bench.occupancy import (
     options,
     workbench_of,
 )
+from bench.jobs import FRESH, SEED, verdict, watched
 from tests.llama_process import LlamaProcess
 
 SCRIPT = Path(__file__).with_name("distilabel_rows.py")

@@ -4,7 +4,7 @@ The model server has many slots on this machine's cores. The search finds a numb
 parallel; then every number is measured in turn, each for longer, which shows the best and what the
 search was worth. Then one whole sweep prints its tables.
 
-Run: `.venv/bin/python -m bench.sweep [--slots 16] [--seconds 8] [--minutes 2]`, alone.
+Run: `.venv/bin/python -m bench.tuning.sweep [--slots 16] [--seconds 8] [--minutes 2]`, alone.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Imports a large file as a worker does, in a process of its own, and says what it cost.
 
-    python bench/import_rows.py [rows] [csv|jsonl|parquet|xlsx] [--limit-mb 400]
+    python bench/datasets/import_rows.py [rows] [csv|jsonl|parquet|xlsx] [--limit-mb 400]
 
 Made-up rows of about 60 characters in a throw-away database. Fails above the limit.
 """
@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def main() -> int:

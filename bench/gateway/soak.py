@@ -9,7 +9,7 @@ In the middle the model server is killed and started again. Printed are answers 
 that got no answer, streams that were cut (the server died while they were written), and memory and
 descriptors of the web process.
 
-Run: `.venv/bin/python -m bench.gateway_soak [--minutes 10]`.
+Run: `.venv/bin/python -m bench.gateway.soak [--minutes 10]`.
 """
 
 import argparse
@@ -26,8 +26,8 @@ from pathlib import Path
 import httpx2
 import psutil
 
+from bench.chat.stream import KEY
 from bench.jobs import FRESH
-from bench.stream import KEY
 from tests.llama_process import LlamaProcess
 from tests.stack import Stack
 from tests.tiny_gguf import write_tiny_gguf

@@ -5,7 +5,8 @@ same pace, and more in flight share what that comes to (`tests/standins/saturati
 asyncio loop sweeps over widths first. Then a job runs that knows nothing of the server; the width
 that the workbench has found is held against the best of the sweep.
 
-Run: `.venv/bin/python -m bench.width [--slots 6 16] [--rows 600]`. Nothing else should be running.
+Run: `.venv/bin/python -m bench.batch.width [--slots 6 16] [--rows 600]`. Nothing else should be
+running.
 """
 
 import argparse

@@ -9,7 +9,7 @@ all of it again: on a large model that is an answer after half a minute instead 
   conversation's too (WORKBENCH_IDLE_AFTER_CHAT is 1 second here);
 - `beside`: another conversation goes on during the job, so one slot is left free for people.
 
-Run: `.venv/bin/python -m bench.cache_after_job [--rows 200] [--turns 5]`.
+Run: `.venv/bin/python -m bench.chat.cache_after_job [--rows 200] [--turns 5]`.
 """
 
 import argparse

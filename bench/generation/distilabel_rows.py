@@ -1,8 +1,9 @@
-"""The same rows by distilabel, in a virtual environment of its own: started by bench.generate.
+"""The same rows by distilabel, in a virtual environment of its own: started by
+bench.generation.generate.
 
-python bench/distilabel_rows.py TASK.json: `base_url`, `api_key`, `system`, `prompts`, `max_tokens`,
-`temperature`, `response_format`. distilabel sends a batch of rows at once and waits for all of it;
-a seed per row cannot be given.
+python bench/generation/distilabel_rows.py TASK.json: `base_url`, `api_key`, `system`, `prompts`,
+`max_tokens`, `temperature`, `response_format`. distilabel sends a batch of rows at once and waits
+for all of it; a seed per row cannot be given.
 """
 
 import json

@@ -3,8 +3,8 @@
 The same requests of OpenAI's API go to one stand-in directly and through each side, in alternating
 rounds of one run: 1, 8 and 32 programs at a time. `ours` is the workbench's /v1 with a permit for
 each request; `relay` is bench/byte_relay.py, the least a Django application can do; `llama-swap`
-and `olla` are there where their programs are on the PATH (bench/proxies.py); `litellm` needs
---litellm. The stand-in writes one token every 20 ms; at the end as fast as it is read.
+and `olla` are there where their programs are on the PATH (bench/gateway/proxies.py); `litellm`
+needs --litellm. The stand-in writes one token every 20 ms; at the end as fast as it is read.
 
 Run: `.venv/bin/python -m bench.gateway [--rounds 5] [--litellm VENV]`. Nothing else should run.
 """
@@ -16,8 +16,7 @@ from pathlib import Path
 
 import httpx2
 
-from bench.proxies import proxies
-from bench.stream import (
+from bench.chat.stream import (
     HEAD,
     KEY,
     Completions,
@@ -28,6 +27,7 @@ from bench.stream import (
     report,
     report_ceiling,
 )
+from bench.gateway.proxies import proxies
 from tests.stack import Stack
 
 

@@ -4,7 +4,8 @@ A workbench of its own gets a finished job of made-up tickets with drawn values,
 Every page of it is asked for in turn. Printed is the processor time that the web process spent on
 an answer, as a median; above a limit the exit code is 1.
 
-Run: `.venv/bin/python -m bench.job_pages [--rows 20000]`. Other load does not count, but is felt.
+Run: `.venv/bin/python -m bench.generation.job_pages [--rows 20000]`. Other load does not count, but
+is felt.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import psutil
 
 from tests.stack import Stack
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LIMIT_MS, REVIEW_LIMIT_MS = 200.0, 100.0
 ROUNDS = 5
 FRAGMENT = {"HX-Request": "true"}
@@ -53,7 +54,7 @@ REVIEWS = (
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.job_pages")
+    parser = argparse.ArgumentParser(prog="python -m bench.generation.job_pages")
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--make", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -81,7 +82,7 @@ def main() -> int:
 def made_in(stack: Stack, rows: int) -> int:
     """Make the job in the database of a stack; its key."""
     made = subprocess.run(
-        [sys.executable, "-m", "bench.job_pages", "--make", "--rows", str(rows)],
+        [sys.executable, "-m", "bench.generation.job_pages", "--make", "--rows", str(rows)],
         cwd=ROOT,
         env=stack.processes("uvicorn")[0].environ(),
         stdout=subprocess.PIPE,

@@ -5,7 +5,7 @@ days: the rows of every resolution, each added up from measurements of a second.
 bytes that this added to the file and the median time of each page; above a limit the exit code is
 1.
 
-Run: `.venv/bin/python -m bench.monitoring`. Nothing else should run.
+Run: `.venv/bin/python -m bench.monitoring.history`. Nothing else should run.
 """
 
 import os

@@ -13,7 +13,7 @@ slot does between the two; and its mean of busy slots per decode.
 
 A shorter job runs through a relay that counts requests on the wire.
 
-Run: `.venv/bin/python -m bench.occupancy [--rows 1000] [--slots 4 8]`. Nothing else should be
+Run: `.venv/bin/python -m bench.batch.occupancy [--rows 1000] [--slots 4 8]`. Nothing else should be
 running.
 """
 
@@ -29,9 +29,9 @@ import httpx2
 
 from apps.generation.recipe.parse import parse
 from apps.generation.recipe.recipe import Recipe
+from bench.batch.wire import End, counted
 from bench.jobs import FRESH, Watch, Workbench, bare_loop, verdict, watched
 from bench.model import write_model
-from bench.wire import End, counted
 from tests.llama_process import LlamaProcess
 from tests.stack import Stack
 

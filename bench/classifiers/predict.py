@@ -7,8 +7,8 @@ difference: wanted is at most 15 ms in the median.
 
 A second round says what is left when the text was seen before: no embedding, only the answer.
 
-Run: `.venv/bin/python -m bench.predict [--texts 200]`. The exit code is 1 above the limit. Nothing
-else should run.
+Run: `.venv/bin/python -m bench.classifiers.predict [--texts 200]`. The exit code is 1 above the
+limit. Nothing else should run.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import psutil
 
 from tests.stack import Stack
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 LIMIT_MS = 15.0
 ROWS_PER_LABEL = 8
 WARM_UP = 10
@@ -33,7 +33,7 @@ TRAIN_SECONDS = 600.0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.predict")
+    parser = argparse.ArgumentParser(prog="python -m bench.classifiers.predict")
     parser.add_argument("--texts", type=int, default=200)
     given = parser.parse_args()
     texts = unseen_texts(given.texts + WARM_UP)

@@ -13,9 +13,9 @@ LogisticRegression on float32 with one BLAS thread, in processes of their own so
 peak memory is its own. Wanted: at most 1.1 of the time and 1.5 of the memory. With `--search` also
 what the whole search (five strengths, five folds) costs.
 
-Run: `.venv/bin/python -m bench.train [--rows 100000] [--texts 2000] [--server llama] [--search]`.
-The exit code is 1 where a figure misses what is wanted. A million rows: `--rows 1000000 --texts 0
---search`.
+Run: `.venv/bin/python -m bench.classifiers.train [--rows 100000] [--texts 2000] [--server llama]
+[--search]`. The exit code is 1 where a figure misses what is wanted. A million rows: `--rows
+1000000 --texts 0 --search`.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from bench.banking77 import DATA, REPOSITORY, redis_in, settings_for
+from bench.classifiers.banking77 import DATA, REPOSITORY, redis_in, settings_for
 from tests.llama_process import LlamaProcess, free_port
 
 DIMENSIONS = 384
@@ -45,7 +45,7 @@ KEY = LlamaProcess.api_key
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.train")
+    parser = argparse.ArgumentParser(prog="python -m bench.classifiers.train")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--texts", type=int, default=2_000)
     parser.add_argument("--server", choices=["llama", "device"], action="append")
@@ -69,7 +69,15 @@ def main() -> int:
 
 def embedding(name: str, count: int) -> bool:
     """In a process of its own, since Django can be set up for one database only."""
-    command = [sys.executable, "-m", "bench.train", "--texts", str(count), "--measure", name]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.classifiers.train",
+        "--texts",
+        str(count),
+        "--measure",
+        name,
+    ]
     return subprocess.run(command, cwd=REPOSITORY, check=False).returncode == 0
 
 
@@ -109,7 +117,7 @@ def llama() -> Iterator[tuple[str, psutil.Process]]:
 
 @contextmanager
 def device() -> Iterator[tuple[str, psutil.Process]]:
-    from bench.stream import running
+    from bench.chat.stream import running
 
     root = f"http://127.0.0.1:{(port := free_port())}"
     command = [sys.executable, "-m", "bench.paced_embeddings", str(port), str(WIDTH)]
@@ -211,7 +219,15 @@ async def bare(client, model: str, texts: list[str]) -> None:  # type: ignore[no
 def fitting(rows: int, *, search: bool) -> bool:
     found = {}
     for kind in ("bare", "ours", *(["search"] if search else [])):
-        command = [sys.executable, "-m", "bench.train", "--rows", str(rows), "--fit", kind]
+        command = [
+            sys.executable,
+            "-m",
+            "bench.classifiers.train",
+            "--rows",
+            str(rows),
+            "--fit",
+            kind,
+        ]
         env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         done = subprocess.run(
             command, capture_output=True, text=True, check=True, cwd=REPOSITORY, env=env

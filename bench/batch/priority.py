@@ -23,7 +23,7 @@ questions' own share is the time for which they had a slot; the rest of the fall
 of the free slot costs in one case, and in the other what it takes to Reprocessed what had been
 written of the rows that were closed.
 
-Run: `.venv/bin/python -m bench.priority [--rounds 3] [--questions 8]`. Nothing else should be
+Run: `.venv/bin/python -m bench.batch.priority [--rounds 3] [--questions 8]`. Nothing else should be
 running.
 """
 
