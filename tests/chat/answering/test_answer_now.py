@@ -23,7 +23,7 @@ from tests.chat.tools.tool_server import ToolServer, create_tool_server, say, th
 from tests.conftest import create_server
 from tests.environment import FOLDER
 from tests.llama_process import LlamaProcess
-from tests.thinking_templates import DEEPSEEK_R1, QWEN
+from tests.llm.thinking_templates import DEEPSEEK_R1, QWEN
 from tests.tiny_gguf import write_tiny_gguf
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -15,7 +15,7 @@ from apps.servers.services import choose_target, refresh_server
 from tests.conftest import create_server
 from tests.environment import FOLDER
 from tests.llama_process import LlamaProcess
-from tests.thinking_templates import TEMPLATES
+from tests.llm.thinking_templates import TEMPLATES
 from tests.tiny_gguf import write_tiny_gguf
 
 pytestmark = [

@@ -18,8 +18,8 @@ from apps.work import services as work
 from tests import tiny_gguf
 from tests.backends.stacks.llama_servers import KEY
 from tests.llama_process import free_port
+from tests.llm.thinking_templates import DEEPSEEK_R1, QWEN
 from tests.markup import visible_text
-from tests.thinking_templates import DEEPSEEK_R1, QWEN
 from tests.tiny_gguf import CHAT_TEMPLATE, TOOL_TEMPLATE, random_weights, write_tiny_gguf
 from tests.tuning.doctor.command import doctor
 from tests.tuning.doctor.real.servers import CLOCK, DRAFT, EMBEDDING, HEALTHY, SHOWN, add, running
