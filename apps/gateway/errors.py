@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 
 from apps.core.errors import DomainError
 from apps.core.http.anthropic_errors import anthropic_error
@@ -22,6 +23,7 @@ STATUS: dict[type[errors.LLMError], int] = {
     errors.BadRequest: 400,
 }
 RETRY_SECONDS = 5
+NAMED = 8  # models in an error message
 
 
 class GatewayError(DomainError):
@@ -41,6 +43,14 @@ def from_model_server(error: errors.LLMError) -> GatewayError:
     if wait is None and error.transient and status in {429, 503}:
         wait = RETRY_SECONDS
     return GatewayError(status, error.code, str(error), retry_after=wait)
+
+
+def unknown_model(name: str, models: Iterable[str]) -> GatewayError:
+    """Return the error that nobody has a model, with those that there are."""
+    known = sorted(models)
+    listed = ", ".join(known[:NAMED]) + (", …" if len(known) > NAMED else "")
+    have = f"There are {listed}." if known else "No model server reports a model now."
+    return GatewayError(404, "model_not_found", f"No model server has “{name[:100]}”. {have}")
 
 
 def error_body(error: GatewayError, dialect: Dialect) -> bytes:

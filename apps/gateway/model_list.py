@@ -45,10 +45,8 @@ def model_entries(
         own: the models of the workbench itself, which come before others of the same name.
     """
     entries = {model.id: _own_entry(model) for model in own if may_use_own(key, model)}
-    counts: dict[str, int] = Counter(model.id for model in own)
-    for server in servers:
-        for model in server.model_facts:
-            counts[model.id] = counts.get(model.id, 0) + 1
+    addresses = {(model.id, server.base_url) for server in servers for model in server.model_facts}
+    counts = Counter([*(model.id for model in own), *(name for name, _ in addresses)])
     for server in servers:
         for model in server.model_facts:
             if not may_use(key, server, model.id):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 
-from apps.gateway.errors import GatewayError
+from apps.gateway.errors import GatewayError, unknown_model
 from apps.gateway.program_request import ProgramRequest
 from apps.llm import errors
 from apps.runtime.async_db import in_db
@@ -22,13 +22,11 @@ from apps.servers.services import (
     refresh_server,
 )
 
-NAMED = 8  # models in an error message
 # Of these another server may know nothing. Before any byte of an answer a lost connection is one.
 FAILED = (errors.Unreachable, errors.Loading, errors.CutOff)
 FIRST_FAILING_SECONDS = 2.0
 LAST_FAILING_SECONDS = 60.0
-# A server changed by another process is known this much later.
-SERVERS_SECONDS = 1.0
+SERVERS_SECONDS = 1.0  # a server changed by another process is known this much later
 
 
 @dataclass(slots=True)
@@ -139,7 +137,7 @@ async def find_targets(request: ProgramRequest, servers: list[Server]) -> list[T
         servers = await refreshed(servers)
         found = having(servers, request.model)
     if not found:
-        raise unknown_model(request.model, servers)
+        raise unknown_model(request.model, model_names(servers))
     if len(found) == 1:
         return found
     return sorted(found, key=lambda target: _rank(target, request.beginning))
@@ -174,9 +172,15 @@ async def _default(request: ProgramRequest) -> Target:
 
 
 def having(servers: list[Server], name: str) -> list[Target]:
-    """Return the servers that have a model, as they were last seen."""
-    found = [Target(server, model.id) for server in servers if (model := server.model(name))]
-    return found or [
+    """Return the servers that have a model, as they were last seen.
+
+    Of several entries for one address the first: together they would have its slots twice.
+    """
+    found: dict[str, Target] = {}
+    for server in servers:
+        if model := server.model(name):
+            found.setdefault(server.base_url, Target(server, model.id))
+    return [*found.values()] or [
         Target(server, model.id)
         for server in servers
         for model in server.model_facts
@@ -187,14 +191,10 @@ def having(servers: list[Server], name: str) -> list[Target]:
 def _rank(target: Target, beginning: str) -> tuple[bool, bool, bool, bytes]:
     """Rendezvous hashing: when a server goes, only its own conversations move."""
     weight = hashlib.blake2b(f"{target.server.pk} {beginning}".encode(errors="replace"))
-    server = target.server
-    is_away = server.state != State.READY
-    return server.pk in failing, is_away, not target.is_loaded, weight.digest()
+    is_away = target.server.state != State.READY
+    return target.server.pk in failing, is_away, not target.is_loaded, weight.digest()
 
 
-def unknown_model(name: str, servers: list[Server]) -> GatewayError:
-    """Return the error that nobody has a model, with those that there are."""
-    known = sorted({model for server in servers for model in server.model_ids})
-    listed = ", ".join(known[:NAMED]) + (", …" if len(known) > NAMED else "")
-    have = f"There are {listed}." if known else "No model server reports a model now."
-    return GatewayError(404, "model_not_found", f"No model server has “{name[:100]}”. {have}")
+def model_names(servers: list[Server]) -> set[str]:
+    """Return the names of all their models."""
+    return {model for server in servers for model in server.model_ids}

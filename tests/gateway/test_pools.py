@@ -8,8 +8,11 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from apps.gateway import targets
+from apps.llm.permits import read_totals
 from apps.servers.facts.server_facts import ModelFacts, ServerFacts
 from apps.servers.models import Server, State
+from apps.servers.services import refresh_server
+from tests.conftest import SLOTS
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -115,3 +118,31 @@ async def test_when_all_fail_the_program_is_told(program: httpx2.AsyncClient) ->
         answer = await program.post("/v1/chat/completions", json=body("Hello"))
     assert answer.status_code == 503
     assert all(fake.asked for fake in fakes)
+
+
+async def test_two_entries_for_one_address_are_one_server(
+    program: httpx2.AsyncClient, server: Server, idle_slots: None
+) -> None:
+    """Together they would have its slots twice, and people would wait in the server's own queue."""
+    twin = await Server.objects.acreate(
+        name="Twin", base_url=server.base_url, encrypted_key=server.encrypted_key
+    )
+    seen = [await refresh_server(one) for one in (server, twin)]
+    assert seen[0].model_ids == seen[1].model_ids
+    listed = [one["id"] for one in (await program.get("/v1/models")).json()["data"]]
+    assert listed == seen[0].model_ids
+
+    async def ask(number: int) -> int:
+        asked = body(f"Row {number}.") | {"model": listed[0], "max_tokens": 100}
+        lane = {"X-Workbench-Lane": "batch" if number else "person"}
+        answer = await program.post("/v1/chat/completions", json=asked, headers=lane)
+        return answer.status_code
+
+    assert set(await asyncio.gather(*map(ask, range(3 * SLOTS)))) == {200}
+    counts = await sync_to_async(read_totals)([server.pk, twin.pk])
+    assert sum(model["requests"] for model in counts[server.pk].values()) == 3 * SLOTS
+    assert not counts.get(twin.pk)
+    named = await program.post(
+        "/v1/chat/completions", json=body("Hello") | {"model": f"Twin/{listed[0]}", "max_tokens": 1}
+    )
+    assert named.status_code == 200  # who names an entry gets it

@@ -20,11 +20,11 @@ from apps.gateway.batches.input_file import (
     check_file,
 )
 from apps.gateway.batches.request_row import HANDLER, BatchSpec
-from apps.gateway.errors import GatewayError
+from apps.gateway.errors import GatewayError, unknown_model
 from apps.gateway.limits.answers import allowed_targets
 from apps.gateway.limits.limits import each
 from apps.gateway.models import FileBatch
-from apps.gateway.targets import having, read_servers, refreshed, unknown_model
+from apps.gateway.targets import having, model_names, read_servers, refreshed
 from apps.llm.client import close_clients
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server, State
@@ -104,7 +104,7 @@ def _find_target(model: str, key: ApiKey) -> Target:
             servers = asyncio.run(_refreshed(servers))
             found = having(servers, model)
         if not found:
-            raise unknown_model(model, servers)
+            raise unknown_model(model, model_names(servers))
         found.sort(key=lambda target: target.server.state != State.READY)
         return allowed_targets(found, key)[0]
     except GatewayError as error:
