@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from apps.tuning.doctor.amount import Amount
+
 NOT_MEASURED = "not measured"
 
 
@@ -23,9 +25,13 @@ class Finding:
     evidence: str
     """What was read from the server, or measured with requests."""
     cost: str = NOT_MEASURED
+    measured: Amount | None = None
+    """The largest figure of the cost; None: not measured."""
     advice: str
     flags: tuple[str, ...] = ()
     """Flags of llama-server to start it with instead; empty where no flag mends it."""
+    configuration: str = ""
+    """What mends it in the configuration of a program in front of the model's server."""
 
 
 def finding_lines(finding: Finding) -> list[str]:
@@ -38,4 +44,9 @@ def finding_lines(finding: Finding) -> list[str]:
     ]
     if finding.flags:
         lines.append(f"  Flags: {' '.join(finding.flags)}")
+    if finding.configuration:
+        lines += [
+            "  Configuration:",
+            *(f"    {line}" for line in finding.configuration.splitlines()),
+        ]
     return lines

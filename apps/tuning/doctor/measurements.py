@@ -2,42 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
+from apps.tuning.doctor.amount import Amount, Unit
 from apps.tuning.doctor.answers import Answers
 from apps.tuning.doctor.reading import Reading
 
 
-class Unit(StrEnum):
-    SECONDS = "s"
-    TOKENS = "tokens"
-    TOKENS_PER_SECOND = "tokens/s"
-    SHARE = "share"
-    """0 to 1."""
-    NUMBER = ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class Measurement(Amount):
     name: str
-    value: float
-    unit: Unit
     is_less_better: bool = False
-
-    @property
-    def text(self) -> str:
-        """The value as a person reads it."""
-        match self.unit:
-            case Unit.SECONDS:
-                return f"{self.value:.2f} s"
-            case Unit.TOKENS:
-                return f"{self.value:,.0f} tokens"
-            case Unit.TOKENS_PER_SECOND:
-                return f"{self.value:,.1f} tokens/s"
-            case Unit.SHARE:
-                return f"{self.value:.0%}"
-            case Unit.NUMBER:
-                return f"{self.value:,.3g}"
 
 
 def measurements_of(reading: Reading, answers: Answers) -> list[Measurement]:

@@ -1,9 +1,10 @@
 """Before and after."""
 
+from apps.tuning.doctor.amount import Unit
 from apps.tuning.doctor.comparison import Row, compare
 from apps.tuning.doctor.examination import Examination
 from apps.tuning.doctor.findings import Finding, Severity
-from apps.tuning.doctor.measurements import Measurement, Unit
+from apps.tuning.doctor.measurements import Measurement
 
 
 def finding(code: str) -> Finding:

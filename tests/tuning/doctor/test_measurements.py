@@ -2,10 +2,11 @@
 
 import pytest
 
+from apps.tuning.doctor.amount import Unit
 from apps.tuning.doctor.answers import Answer, Answers, LongText, PromptRead
 from apps.tuning.doctor.examination import Examination, from_json, to_json
 from apps.tuning.doctor.findings import Finding, Severity
-from apps.tuning.doctor.measurements import Measurement, Unit, measurements_of
+from apps.tuning.doctor.measurements import Measurement, measurements_of
 from apps.tuning.doctor.reading import Reading
 from tests.tuning.doctor.readings import CHAT, EMBEDDINGS, chat_answers, embedding_answers
 

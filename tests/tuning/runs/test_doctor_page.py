@@ -7,9 +7,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from apps.servers.models import Server, State
+from apps.tuning.doctor.amount import Unit
 from apps.tuning.doctor.examination import Examination
 from apps.tuning.doctor.findings import Finding, Severity
-from apps.tuning.doctor.measurements import Measurement, Unit
+from apps.tuning.doctor.measurements import Measurement
 from apps.tuning.models import DoctorRun
 from apps.tuning.runs.doctor_services import active_examination, end_run
 from apps.work.models import Task, TaskState
