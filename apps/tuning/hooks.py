@@ -82,6 +82,26 @@ NO_SPEEDS = Speeds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Swaps:
+    """How often a server loaded models, as far as that was seen."""
+
+    loads: int = 0
+    most: int = 0
+    """In ten minutes."""
+    requests: int = 0
+    """To all its models, in the stretches of five minutes in which it loaded some."""
+    seconds: float | None = None
+    """Until the first token, the mean of these requests; None: not measured."""
+    usual_seconds: float | None = None
+    """The same of all other requests."""
+    models: tuple[str, ...] = ()
+    """Those that were asked, the most asked first."""
+
+
+NO_SWAPS = Swaps()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
     """What requests through Workbench to one model came to in the last `HOURS`."""
 
@@ -92,6 +112,8 @@ class Traffic:
     drafts: Drafts = NO_DRAFTS
     cuts: Cuts = NO_CUTS
     speeds: Speeds = NO_SPEEDS
+    swaps: Swaps = NO_SWAPS
+    """Of the whole server."""
     gpu_memory: int | None = None
     """MiB in use on all GPUs of the server's machine, the most of the last minutes; None: not
     reported."""

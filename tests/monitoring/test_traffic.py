@@ -7,7 +7,7 @@ import pytest
 from apps.monitoring.history import store
 from apps.monitoring.history.measurement import Measurement
 from apps.servers.models import Server
-from apps.tuning.hooks import Cuts, Drafts, Speeds, Traffic, read_traffic, traffic_of
+from apps.tuning.hooks import Cuts, Drafts, Speeds, Swaps, Traffic, read_traffic, traffic_of
 
 
 @pytest.fixture
@@ -48,3 +48,25 @@ def test_speeds_are_of_the_last_day_and_of_the_week_before(gpu: Server) -> None:
     store.add(gpu, {"qwen": Measurement(timed=199, timed_ms=10)}, now - 100 * store.HOUR)
     speeds = traffic_of(read_traffic([gpu.pk]), gpu.pk, "qwen").speeds
     assert speeds == Speeds((10.0,), (20.0, 20.0), 2.0, 2.0)
+
+
+def test_loads_are_those_of_the_server_with_what_they_cost(gpu: Server) -> None:
+    now = time.time() // 300 * 300
+    for age, loads, first_ms in ((900, 0, 400), (600, 3, 9000), (300, 5, 11_000), (86_000, 4, 0)):
+        slow = Measurement(loads=loads, requests=2, first_ms=2 * first_ms, first_tokens=[2])
+        asked = {"qwen": Measurement(requests=1), "gemma": Measurement(requests=2)}
+        store.add(gpu, {"": slow, **asked}, now - age)
+    quiet = Server.objects.create(name="Quiet", base_url="http://quiet/v1")
+    store.add(quiet, {"": Measurement(requests=9)}, now)
+    recorded = read_traffic([gpu.pk, quiet.pk])
+    assert traffic_of(recorded, quiet.pk, "").swaps == Swaps()
+    swaps = Swaps(
+        loads=12,
+        most=8,
+        requests=6,
+        seconds=pytest.approx(20 / 3),
+        usual_seconds=0.4,
+        models=("gemma", "qwen"),
+    )
+    assert traffic_of(recorded, gpu.pk, "qwen").swaps == swaps
+    assert traffic_of(recorded, gpu.pk, "").swaps == swaps

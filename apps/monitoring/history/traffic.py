@@ -8,8 +8,9 @@ from django.db.models import Q, Sum
 
 from apps.monitoring.history.speeds import read_speeds
 from apps.monitoring.history.store import HOUR
+from apps.monitoring.history.swaps import read_swaps
 from apps.monitoring.models import Sample
-from apps.tuning.hooks import HOURS, NO_SPEEDS, NO_TRAFFIC, ByModel, Cuts, Drafts, Traffic
+from apps.tuning.hooks import HOURS, NO_SPEEDS, NO_SWAPS, NO_TRAFFIC, ByModel, Cuts, Drafts, Traffic
 
 STEP = 300  # the resolution that is kept for two days
 SHORT_STEP, GPU_SECONDS = 30, 600
@@ -21,6 +22,7 @@ def read_traffic(servers: Iterable[int]) -> ByModel:
     """Add up the samples of each model of these servers. Blocks."""
     now, servers = int(time.time()), list(servers)
     memory, speeds = _gpu_memory(servers, now), read_speeds(servers, now)
+    swaps = read_swaps(servers, now)
     rows = (
         Sample.objects.filter(server__in=servers, step=STEP, start__gte=now - HOURS * HOUR)
         .exclude(model="")
@@ -29,9 +31,14 @@ def read_traffic(servers: Iterable[int]) -> ByModel:
         .order_by()
     )
     found = {(row["server"], row["model"]): _traffic(row) for row in rows}
-    found |= {(pk, ""): NO_TRAFFIC for pk in memory}
+    found |= {(pk, ""): NO_TRAFFIC for pk in memory.keys() | swaps.keys()}
     return {
-        place: replace(one, gpu_memory=memory.get(place[0]), speeds=speeds.get(place, NO_SPEEDS))
+        place: replace(
+            one,
+            gpu_memory=memory.get(place[0]),
+            swaps=swaps.get(place[0], NO_SWAPS),
+            speeds=speeds.get(place, NO_SPEEDS),
+        )
         for place, one in found.items()
     }
 
