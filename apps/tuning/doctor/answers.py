@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
+from apps.tuning.doctor.slots_seen import SlotsSeen
 from apps.tuning.hooks import NO_DRAFTS, Drafts
 
 COLOURS = ("red", "green")
@@ -139,12 +140,30 @@ class Leaving:
         return self.tokens > MOST_TOKENS_AFTER_LEAVING
 
 
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A question that had no answer."""
+
+    seconds: float
+    slots: SlotsSeen
+    """What the slots did then."""
+
+    @property
+    def is_stuck(self) -> bool:
+        """True unless others may be using all slots."""
+        return self.slots not in {SlotsSeen.BUSY, SlotsSeen.UNKNOWN}
+
+
 @dataclass(slots=True)
 class Answers:
     """One field a question. None or "": not asked, or not answered."""
 
     notes: list[str] = field(default_factory=list)
     """Why questions were not asked or not answered, as sentences."""
+    has_token: bool = False
+    """True if the first question was answered."""
+    silence: Silence | None = None
+    """How long it was not."""
     first: PromptRead | None = None
     """A prompt whose beginning no cache has seen."""
     again: PromptRead | None = None

@@ -3,12 +3,14 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.utils import timezone
+
 from apps.llm.errors import LLMError
 from apps.llm.thinking import NOT_REPORTED, ThinkingSupport
 from apps.runtime.async_db import in_db
-from apps.servers.models import Kind, Server, Use
-from apps.servers.services import Target
-from apps.tuning.hooks import NO_TRAFFIC, Traffic, read_traffic, traffic_of
+from apps.servers.models import Kind, Server, State, Use
+from apps.servers.services import Health, Target, aread_health
+from apps.tuning.hooks import NO_SWAPS, NO_TRAFFIC, Swaps, Traffic, read_traffic, traffic_of
 from apps.tuning.running_command import read_command
 
 # A web page of a stranger, as a browser names it. Reserved: nobody can own this name.
@@ -23,6 +25,8 @@ class Reading:
     """One model of one server. None: not reported, or not asked of this kind of server."""
 
     model: str
+    kind: str = ""
+    """Of the server; see `Kind`."""
     is_llama_cpp: bool = False
     has_own_routes: bool = False
     """True if a single llama-server answers there, whose own routes are this model's."""
@@ -45,6 +49,10 @@ class Reading:
     command: str = ""
     """The command line that it was started with, without keys."""
     traffic: Traffic = NO_TRAFFIC
+    silent_seconds: float | None = None
+    """For so long it has taken requests and returned no token; None: it returned some."""
+    swaps: Swaps = NO_SWAPS
+    """Of the whole server, with the first of its models alone."""
 
     @property
     def longest_text(self) -> int | None:
@@ -62,8 +70,9 @@ async def read_server(target: Target) -> Reading:
     server, is_single = target.server, target.server.kind == Kind.LLAMA_SERVER
     props = await _get_props(target) if is_single else {}
     recorded = traffic_of(await in_db(read_traffic, [server.pk]), server.pk, target.model)
+    health = (await aread_health([server]))[server.pk]
     return replace(
-        known_reading(server, target.model, recorded),
+        known_reading(server, target.model, recorded, health),
         allowed_origin=await _read_allowed_origin(target) if is_single else None,
         template=str(props.get("chat_template") or "")[:TEMPLATE_CHARACTERS],
         uses=await in_db(_uses_of, server),
@@ -71,12 +80,14 @@ async def read_server(target: Target) -> Reading:
     )
 
 
-def known_reading(server: Server, model_id: str, traffic: Traffic) -> Reading:
+def known_reading(server: Server, model_id: str, traffic: Traffic, health: Health) -> Reading:
     """Return what the latest facts of a server say, and what was recorded of it."""
     model, facts = server.facts_of(model_id), server.facts
+    is_first = not server.swaps or model_id in {"", *server.loaded_models[:1]}
     is_single = server.kind == Kind.LLAMA_SERVER
     return Reading(
         model=model_id,
+        kind=server.kind,
         is_llama_cpp=server.kind in LLAMA_CPP,
         has_own_routes=is_single,
         embeds=model.embeddings,
@@ -91,7 +102,15 @@ def known_reading(server: Server, model_id: str, traffic: Traffic) -> Reading:
         # Parameters, bytes and width, if all are reported.
         weight_bytes=model.weights[1] if len(model.weights) == 3 else None,
         traffic=traffic,
+        silent_seconds=_silent_seconds(health) if is_first else None,
+        swaps=traffic.swaps if is_first else NO_SWAPS,
     )
+
+
+def _silent_seconds(health: Health) -> float | None:
+    if health.state != State.STUCK or health.since is None:
+        return None
+    return (timezone.now() - health.since).total_seconds()
 
 
 async def _get_props(target: Target) -> dict[str, Any]:

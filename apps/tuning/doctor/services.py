@@ -2,14 +2,16 @@
 
 from datetime import timedelta
 
+from apps.runtime.async_db import in_db
 from apps.servers.models import Server, State
-from apps.servers.services import Target, choose_target, refresh_server
+from apps.servers.services import Target, aread_health, choose_target, refresh_server
 from apps.tuning.doctor.answers import Answers
 from apps.tuning.doctor.checks import check_all
 from apps.tuning.doctor.examination import Examination
 from apps.tuning.doctor.measurements import measurements_of
 from apps.tuning.doctor.questions.ask import ask_questions
-from apps.tuning.doctor.reading import read_server
+from apps.tuning.doctor.reading import known_reading, read_server
+from apps.tuning.hooks import read_traffic, traffic_of
 
 # Models of a router or llama-swap that are in memory; more of them are left out.
 MOST_MODELS = 8
@@ -28,11 +30,19 @@ async def examine_server(server: Server, *, asks: bool = True) -> list[Examinati
     if server.swaps:
         models = server.loaded_models[:MOST_MODELS]
         if not models:
-            note = "No model is in memory. Load one, then examine it."
-            return [Examination(server.name, notes=[note], is_examined=False)]
+            return [await _examine_unloaded(server)]
     else:
         models = [choose_target(server).model]
     return [await _examine(Target(server, model), asks) for model in models]
+
+
+async def _examine_unloaded(server: Server) -> Examination:
+    """Return what is known of a router or llama-swap without asking a model."""
+    recorded = traffic_of(await in_db(read_traffic, [server.pk]), server.pk, "")
+    health = (await aread_health([server]))[server.pk]
+    found = check_all(known_reading(server, "", recorded, health), Answers())
+    note = "No model is in memory. Load one, then examine it."
+    return Examination(server.name, findings=found, notes=[note], is_examined=False)
 
 
 async def _examine(target: Target, asks: bool) -> Examination:

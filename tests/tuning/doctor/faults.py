@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from apps.servers.models import Kind
+from apps.tuning.doctor.amount import Amount, Unit
 from apps.tuning.doctor.answers import (
     Answer,
     Arrival,
@@ -11,10 +13,12 @@ from apps.tuning.doctor.answers import (
     LongText,
     PromptRead,
     Rendered,
+    Silence,
     Thought,
 )
 from apps.tuning.doctor.reading import Reading
-from apps.tuning.hooks import Cuts, Drafts, Speeds, Traffic
+from apps.tuning.doctor.slots_seen import SlotsSeen
+from apps.tuning.hooks import Cuts, Drafts, Speeds, Swaps, Traffic
 from tests.tuning.doctor.readings import CHAT, EMBEDDINGS
 
 
@@ -28,6 +32,8 @@ class Case:
     evidence: str = ""
     cost: str = "not measured"
     flags: str = ""
+    configuration: str = ""
+    measured: Amount | None = None
     healthy: Reading = CHAT
 
 
@@ -35,6 +41,39 @@ GIB = 1024**3
 UNCACHED = PromptRead(1000, 12, 0.5)
 CLOCK = "{{ strftime_now('%d %b %Y, %H:%M') }}"
 FAULTS = [
+    Case(
+        "stuck",
+        answers={"has_token": False, "silence": Silence(60.0, SlotsSeen.IDLE)},
+        evidence="no token after 60 s. /slots showed a slot with nothing to do",
+        cost="60 s here",
+        measured=Amount(value=60.0, unit=Unit.SECONDS),
+    ),
+    Case(
+        "stuck",
+        {"silent_seconds": 4000.0},
+        {"has_token": False},
+        evidence="No request has had a token for 4,000 s",
+    ),
+    Case(
+        "swapping",
+        {"kind": Kind.LLAMA_SWAP, "swaps": Swaps(loads=200, most=9, models=("a", "b"))},
+        evidence="loaded 200 times or more often, 9 times within ten minutes",
+        cost="200 loads.",
+        measured=Amount(value=200, unit=Unit.NUMBER),
+        configuration="swap: false",
+    ),
+    Case(
+        "swapping",
+        {
+            "kind": Kind.ROUTER,
+            "swaps": Swaps(
+                loads=9, most=7, requests=30, seconds=9.25, usual_seconds=0.4, models=("a", "b")
+            ),
+        },
+        evidence="30 requests were sent",
+        cost="First tokens came after 9.2 s on average, after 0.4 s otherwise",
+        configuration="--models-max 2",
+    ),
     Case("no-key", {"is_keyless": True}, evidence="doctor.example", flags="--api-key-file"),
     Case(
         "small-context",

@@ -38,6 +38,7 @@ EMBEDDINGS = Reading(
 
 def chat_answers() -> Answers:
     return Answers(
+        has_token=True,
         again=PromptRead(1000, 950, 0.02),
         shows_tools=True,
         thinking_off=Answer("Hello.", "", "stop", 3),
@@ -48,4 +49,4 @@ def chat_answers() -> Answers:
 
 
 def embedding_answers() -> Answers:
-    return Answers(norm=1.0, long_text=LongText(2040, None))
+    return Answers(has_token=True, norm=1.0, long_text=LongText(2040, None))

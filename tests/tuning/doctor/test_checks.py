@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from apps.tuning.doctor.answers import Answer, Answers, Arrival, Leaving, Rendered, Thought
+from apps.tuning.doctor.answers import Answer, Answers, Arrival, Leaving, Rendered, Silence, Thought
 from apps.tuning.doctor.checks import CHECKS, check_all
 from apps.tuning.doctor.findings import Finding, finding_lines
 from apps.tuning.doctor.reading import Reading
-from apps.tuning.hooks import Cuts, Drafts, Speeds, Traffic
+from apps.tuning.doctor.slots_seen import SlotsSeen
+from apps.tuning.hooks import Cuts, Drafts, Speeds, Swaps, Traffic
 from tests.tuning.doctor.faults import FAULTS, UNCACHED, Case
 from tests.tuning.doctor.readings import CHAT, EMBEDDINGS, chat_answers, embedding_answers
 
@@ -30,6 +31,8 @@ def test_a_fault_is_named_alone_with_evidence_cost_and_flags(case: Case) -> None
     assert finding.code == case.code
     assert case.evidence in finding.evidence
     assert case.flags in " ".join(finding.flags)
+    assert case.configuration in finding.configuration
+    assert case.measured in {None, finding.measured}
     is_measured = case.cost != "not measured"
     assert not is_measured or case.cost in finding.cost
     assert all(finding_lines(finding))
@@ -50,6 +53,10 @@ def test_nothing_known_is_no_fault() -> None:
 
 
 SILENT: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
+    ("a stall that is over", {"silent_seconds": 90.0}, {}),
+    ("slots of others", {}, {"has_token": False, "silence": Silence(60.0, SlotsSeen.BUSY)}),
+    ("slots unknown", {}, {"has_token": False, "silence": Silence(60.0, SlotsSeen.UNKNOWN)}),
+    ("few loads", {"kind": "llama-swap", "swaps": Swaps(loads=90, most=6)}, {}),
     ("a key", {"is_keyless": False, "allowed_origin": "*"}, {}),
     ("no key, own origins alone", {"is_keyless": True, "allowed_origin": ""}, {}),
     ("a model of short context", {"context": 512, "context_trained": 512}, {}),

@@ -5,11 +5,14 @@ import time
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.test import Client
 
+from apps.llm.errors import Stalled
 from apps.monitoring.history import store
 from apps.monitoring.history.measurement import Measurement
 from apps.servers.models import Kind, Server, State
+from apps.servers.services import record_error
 from apps.tuning.doctor.known_faults import known_faults
 from tests.markup import visible_text
 
@@ -58,6 +61,25 @@ def test_a_server_with_several_models_names_the_one_with_the_fault() -> None:
     record(server, ended=9, only_thought=9)
     [sentence] = known_faults([server])[server.pk]
     assert sentence.startswith("qwen: Thinking uses up max tokens")
+
+
+def test_a_stuck_server_is_a_fault() -> None:
+    server = a_server(slots=4, context=4096)
+    async_to_sync(record_error)(server, Stalled("No token."))
+    [sentence] = known_faults([server])[server.pk]
+    assert "returns no token. No request has had a token for " in sentence
+
+
+@pytest.mark.parametrize("loaded", [["qwen"], []], ids=["one in memory", "between two models"])
+def test_models_that_take_turns_are_a_fault_of_their_server(loaded: list[str]) -> None:
+    names = ("qwen", "gemma")
+    models = [{"id": one, "state": "loaded" if one in loaded else "unloaded"} for one in names]
+    server = a_server(models=models)
+    Server.objects.update(kind=Kind.LLAMA_SWAP)
+    server.refresh_from_db()
+    store.add(server, {"": Measurement(loads=7)}, time.time())
+    [sentence] = known_faults([server])[server.pk]
+    assert "loaded 7 times or more often, 7 times within ten minutes" in sentence
 
 
 def test_a_healthy_server_has_no_word_of_it(browser: Client) -> None:

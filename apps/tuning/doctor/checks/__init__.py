@@ -10,9 +10,11 @@ from apps.tuning.doctor.checks import (
     embeddings,
     gpu,
     history,
+    liveness,
     prompt_cache,
     slots,
     streams,
+    swapping,
     thinking,
 )
 from apps.tuning.doctor.findings import Finding
@@ -21,6 +23,7 @@ from apps.tuning.doctor.reading import Reading
 Check = Callable[[Reading, Answers], Finding | None]
 
 CHECKS: tuple[Check, ...] = (
+    liveness.check_stuck,
     access.check_key,
     slots.check_context,
     prompt_cache.check_prompt_cache,
@@ -37,6 +40,7 @@ CHECKS: tuple[Check, ...] = (
     gpu.check_gpu,
     gpu.check_gpu_flags,
     history.check_slower,
+    swapping.check_swapping,
     slots.check_one_slot,
     embeddings.check_pooling,
     embeddings.check_norm,

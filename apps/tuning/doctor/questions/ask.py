@@ -12,11 +12,11 @@ from apps.llm.errors import LLMError
 from apps.llm.permits import ModelInUse, NoSlot, SlotTaken
 from apps.servers.services import Target
 from apps.tuning.doctor.answers import Answers
-from apps.tuning.doctor.questions import chat, embeddings, streams
+from apps.tuning.doctor.questions import chat, embeddings, liveness, streams
 from apps.tuning.doctor.questions.asker import Asker, Question
 from apps.tuning.doctor.reading import Reading
 
-MOST_QUESTIONS = 10
+MOST_QUESTIONS = 13
 TOTAL_SECONDS = 120.0
 
 CHAT: tuple[Question, ...] = (
@@ -40,8 +40,10 @@ async def ask_questions(target: Target, reading: Reading) -> Answers:
     asker = Asker(target, MOST_QUESTIONS)
     try:
         async with asyncio.timeout(TOTAL_SECONDS):
+            await _ask(liveness.ask_for_token, asker, reading, answers)
             for question in EMBEDDINGS if reading.embeds else CHAT:
-                await _ask(question, asker, reading, answers)
+                if answers.silence is None:
+                    await _ask(question, asker, reading, answers)
     except TimeoutError:
         answers.notes.append(f"Stopped after {TOTAL_SECONDS:.0f} s. Not all questions were asked.")
     except (NoSlot, SlotTaken, ModelInUse):

@@ -64,6 +64,16 @@ class Buffering(Proxy):
         self.wfile.write(answer.read())
 
 
+class Silent(Proxy):
+    """Passes on what computes nothing, and never answers a chat: as a server that is stuck."""
+
+    def do_POST(self) -> None:
+        if self.path.endswith("/chat/completions"):
+            self.rfile.read()  # until the client has gone
+        else:
+            super().do_POST()
+
+
 class Cutting(Proxy):
     """Ends an answer at its first piece, as a proxy does whose time is over."""
 

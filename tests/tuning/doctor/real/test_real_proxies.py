@@ -10,12 +10,12 @@ from asgiref.sync import async_to_sync
 from apps.llm.client import ChatRequest
 from apps.llm.errors import CutOff
 from apps.llm.permits import Lane, read_totals
-from apps.servers.models import Server
-from apps.servers.services import choose_target, hold_slot, refresh_server
-from apps.tuning.doctor.questions import streams
+from apps.servers.models import Server, State
+from apps.servers.services import choose_target, hold_slot, read_health, refresh_server
+from apps.tuning.doctor.questions import liveness, streams
 from tests.tiny_gguf import TOOL_TEMPLATE, write_tiny_gguf
 from tests.tuning.doctor.command import doctor
-from tests.tuning.doctor.real.proxies import Buffering, Cutting, Proxy, ReadingOn, before
+from tests.tuning.doctor.real.proxies import Buffering, Cutting, Proxy, ReadingOn, Silent, before
 from tests.tuning.doctor.real.servers import HEALTHY, add, running
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -70,6 +70,21 @@ def test_doctor_names_a_proxy_that_holds_answers_back_with_the_delay(url: str) -
     delay = re.search(r"Each token came ([\d.]+) s late", text)
     assert delay is not None
     assert float(delay[1]) > 0.2
+
+
+def test_doctor_names_a_server_that_is_ready_and_returns_no_token(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(liveness, "SILENT_SECONDS", 1.0)
+    monkeypatch.setattr(liveness, "LOOK_SECONDS", 0.1)
+    with before(url, Silent) as at_proxy:
+        server = add(at_proxy)
+        code, text, notes = doctor()
+    assert (code, notes) == (1, "")
+    assert re.findall(r"\[([a-z-]+)\]$", text, re.MULTILINE) == ["stuck"]
+    assert "no token after 1 s. /slots showed a slot with nothing to do." in text
+    assert "Cost: Each request waits in vain: 1 s here." in text
+    assert read_health([server])[server.pk].state == State.STUCK
 
 
 async def _ask(server: Server) -> None:
