@@ -5,6 +5,7 @@ The functions live in `jobs/`, by what they are about. Nothing here needs the Op
 
 from apps.batch.jobs.dispatch import servers_to_wake, wake_pump
 from apps.batch.jobs.extend import add_rows, continue_refill, retry_failed_rows
+from apps.batch.jobs.fill import append_rows, queue_filled
 from apps.batch.jobs.job_queries import (
     batches_of,
     count_active_rows,
@@ -59,6 +60,7 @@ __all__ = [
     "accept_row",
     "accepted_rows_since",
     "add_rows",
+    "append_rows",
     "batches_of",
     "cancel_batch",
     "change_batch",
@@ -73,6 +75,7 @@ __all__ = [
     "mark_reviewed",
     "owned_batches",
     "pause_batch",
+    "queue_filled",
     "reject_near_duplicates",
     "reject_row",
     "reports_cached_tokens",

@@ -36,6 +36,8 @@ class BatchOptions:
     """Every server with the same model works on it."""
     may_fall_back: bool = False
     """The fallback for generation works on it while the job's server is away."""
+    rows_follow: str = ""
+    """Why it has no rows yet, as a sentence: it stays paused until `queue_filled`."""
 
 
 @transaction.atomic
@@ -68,6 +70,8 @@ def create_batch(
         daily_tokens=options.daily_tokens,
         all_servers=options.all_servers,
         may_fall_back=options.may_fall_back,
+        status=BatchStatus.PAUSED if options.rows_follow else BatchStatus.QUEUED,
+        reason=options.rows_follow,
     )
     if isinstance(inputs, int):
         add_empty_items(batch, inputs)
@@ -99,12 +103,12 @@ def update_spec(batch: Batch, change: Callable[[JsonObject], JsonObject]) -> Non
 
 def pause_batch(batch: Batch) -> None:
     """Start no further row; rows in flight finish."""
-    _transition(batch, ACTIVE, BatchStatus.PAUSED, "Paused by you.")
+    transition(batch, ACTIVE, BatchStatus.PAUSED, "Paused by you.")
 
 
 def resume_batch(batch: Batch) -> None:
     """Continue a paused or failed job, with a fresh daily limit and yield."""
-    _transition(batch, (BatchStatus.PAUSED, BatchStatus.FAILED), BatchStatus.QUEUED, "")
+    transition(batch, (BatchStatus.PAUSED, BatchStatus.FAILED), BatchStatus.QUEUED, "")
     reset_limits(batch)
 
 
@@ -124,7 +128,7 @@ def reset_limits(batch: Batch) -> None:
 def cancel_batch(batch: Batch) -> None:
     """Stop permanently. Requests in flight are closed within a second; finished rows stay."""
     states = (*ACTIVE, BatchStatus.PAUSED, BatchStatus.FAILED)
-    _transition(batch, states, BatchStatus.CANCELLED, "")
+    transition(batch, states, BatchStatus.CANCELLED, "")
     Batch.objects.filter(pk=batch.pk).update(finished=timezone.now())
 
 
@@ -146,7 +150,7 @@ def keys_in_chunks(items: QuerySet[Item]) -> Iterator[list[int]]:
         yield keys
 
 
-def _transition(batch: Batch, states: Iterable[str], to: BatchStatus, reason: str) -> None:
+def transition(batch: Batch, states: Iterable[str], to: BatchStatus, reason: str) -> None:
     """Move a job between states by a conditional update, so that of two people one succeeds.
 
     Raises:

@@ -1,28 +1,16 @@
 """The task that reads the file of a batch and makes rows of its requests, or lists its errors."""
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import asdict
-from typing import BinaryIO
 
-from django.db.models import QuerySet
 from django.utils import timezone
 
-from apps.batch.services import BatchOptions, create_batch, wake_pump
-from apps.core.models import ApiKey, KeyLane
-from apps.core.schemas.json_types import JsonObject
-from apps.gateway.batches.input_file import (
-    BatchFileInvalid,
-    BatchRequest,
-    FileSummary,
-    LineError,
-    LineReader,
-    check_file,
-)
-from apps.gateway.batches.request_row import HANDLER, BatchSpec
+from apps.batch.services import cancel_batch
+from apps.core.models import ApiKey
+from apps.gateway.batches.input_file import BatchFileInvalid, LineError, check_file
+from apps.gateway.batches.make_job import create_job, fill_job, waiting
 from apps.gateway.errors import GatewayError, unknown_model
 from apps.gateway.limits.answers import allowed_targets
-from apps.gateway.limits.limits import each
 from apps.gateway.models import FileBatch
 from apps.gateway.targets import having, model_names, read_servers, refreshed
 from apps.llm.client import close_clients
@@ -41,8 +29,8 @@ KEY_GONE = LineError("invalid_api_key", "The API key of the batch was revoked or
 
 
 def run(held: HeldTask) -> None:
-    """Check a batch and start it. Its rows are made in the transaction that says so."""
-    batch = _waiting(held).select_related("input_file", "owner").first()
+    """Check a batch and start it."""
+    batch = waiting(held).select_related("input_file", "owner", "job").first()
     if batch is None:
         return
     try:
@@ -58,14 +46,12 @@ def run(held: HeldTask) -> None:
         raise
 
 
-def _waiting(held: HeldTask) -> QuerySet[FileBatch]:
-    """Query the batch of a task, which someone may cancel meanwhile."""
-    return FileBatch.objects.filter(pk=held.subject, status=FileBatch.Status.VALIDATING)
-
-
 def _fail(held: HeldTask, errors: list[LineError]) -> None:
     with held.fence():
-        _waiting(held).update(
+        for batch in waiting(held).select_related("job"):
+            if batch.job is not None:  # it has some of its rows
+                cancel_batch(batch.job)
+        waiting(held).update(
             status=FileBatch.Status.FAILED,
             ended=timezone.now(),
             errors=[asdict(error) for error in errors],
@@ -78,12 +64,13 @@ def _start(batch: FileBatch, held: HeldTask) -> None:
         if batch.input_file is None:
             raise FileNotFoundError
         with batch.input_file.path.open("rb") as file:
-            summary = check_file(file, batch.endpoint)
-            target = _find_target(summary.model, key)
-            file.seek(0)
-            with held.fence():
-                if _waiting(held).select_for_update().exists():
-                    _create_job(batch, key, summary, target, file)
+            job = batch.job
+            if job is None:
+                summary = check_file(file, batch.endpoint)
+                target = _find_target(summary.model, key)
+                job = create_job(held, batch, key, summary, target)
+                file.seek(0)
+            fill_job(held, batch, job, file)
     except FileNotFoundError:
         raise BatchFileInvalid([FILE_GONE]) from None
 
@@ -118,38 +105,3 @@ async def _refreshed(servers: list[Server]) -> list[Server]:
     finally:
         await close_clients()
         await close_async_redis()
-
-
-def _create_job(
-    batch: FileBatch, key: ApiKey, summary: FileSummary, target: Target, file: BinaryIO
-) -> None:
-    lane = KeyLane.IDLE if key.lane == KeyLane.IDLE else KeyLane.BATCH
-    spec = BatchSpec(
-        key.pk, batch.endpoint, summary.max_tokens, batch.expires.timestamp(), lane.value
-    )
-    name = batch.input_file.name if batch.input_file else "Batch"
-    batch.job = create_batch(
-        owner=batch.owner,
-        server=target.server,
-        model=target.model,
-        name=f"Batch {name[:90]} · key {key.name}",
-        handler=HANDLER,
-        spec=spec.as_dict(),
-        inputs=_inputs(file, batch.endpoint),
-        options=BatchOptions(width=_width(key)),
-    )
-    batch.status, batch.started = FileBatch.Status.IN_PROGRESS, timezone.now()
-    batch.requests = batch.job.total
-    batch.save(update_fields=["job", "status", "started", "requests"])
-    wake_pump(target.server.pk)
-
-
-def _width(key: ApiKey) -> int | None:
-    """Return how many requests may be in flight: more would take slots only to be refused."""
-    return min((own.in_flight for _, own in each(key) if own.in_flight), default=None)
-
-
-def _inputs(file: BinaryIO, endpoint: str) -> Iterator[JsonObject]:
-    for found in LineReader(endpoint).read(file):
-        if isinstance(found, BatchRequest):
-            yield {"custom_id": found.custom_id, "body": found.body}

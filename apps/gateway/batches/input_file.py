@@ -26,6 +26,8 @@ BOM = b"\xef\xbb\xbf"
 class BatchRequest:
     custom_id: str
     body: JsonObject
+    size: int
+    """Of its line, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class LineReader:
             return LineError(code, detail, number, param)
         bound = ProgramRequest(self.endpoint, line, found["body"], Lane.BATCH, "").token_bound
         self.summary.max_tokens = max(self.summary.max_tokens, bound)
-        return BatchRequest(found["custom_id"], found["body"])
+        return BatchRequest(found["custom_id"], found["body"], len(line))
 
     def _wrong_id(self, custom_id: Any, number: int) -> tuple[str, str, str] | None:
         """Return the field, the code and the sentence of what is wrong; None if nothing is."""

@@ -90,6 +90,9 @@ def cancel(batch: FileBatch) -> None:
     cancelled = {"status": _Status.CANCELLED, "cancelled": now, "ended": now}
     if mine.filter(status=_Status.VALIDATING).update(**cancelled):
         work.discard(CHECK, [batch.pk])
+        for early in mine.exclude(job=None).select_related("job"):
+            assert early.job is not None
+            cancel_batch(early.job)  # it has some of its rows
         return
     if not mine.filter(status=_Status.IN_PROGRESS).update(cancelled=now):
         batch.refresh_from_db()

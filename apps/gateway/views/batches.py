@@ -42,6 +42,7 @@ _RUNNING = {
     BatchStatus.RUNNING: State("Running", "accent"),
     BatchStatus.PAUSED: State("Paused", "warn"),
 }
+_READING = State("Reading file…", "accent")
 _ENDING = State("Writing results…", "accent")
 
 
@@ -64,7 +65,7 @@ def act(request: HttpRequest, pk: int, action: str) -> HttpResponse:
             case "pause":
                 jobs.pause_batch(found.job)
                 messages.success(request, "Paused. Requests that are being answered will finish.")
-            case "resume":
+            case "resume" if found.status != _Status.VALIDATING:
                 jobs.resume_batch(found.job)
                 messages.success(request, "Batch resumed.")
             case "cancel":
@@ -98,6 +99,8 @@ def _find(request: HttpRequest, pk: int) -> FileBatch:
 def _context(found: FileBatch) -> dict[str, Any]:
     job = found.job
     assert job is not None
+    is_reading = found.status == _Status.VALIDATING
+    is_running = found.status == _Status.IN_PROGRESS
     progress = jobs.compute_progress(job)
     counts = progress.counts
     errors = counts[ItemStatus.REJECTED] + counts[ItemStatus.FAILED]
@@ -106,18 +109,21 @@ def _context(found: FileBatch) -> dict[str, Any]:
         "job": job,
         "state": _state(found, job),
         "progress": progress,
+        "requests": job.total if is_reading else found.requests,
         "answered": counts[ItemStatus.ACCEPTED],
         "errors": errors,
         "unsent": progress.open if found.ended else 0,
-        "reason": jobs.wait_reason(job) if found.status == _Status.IN_PROGRESS else "",
-        "live": found.status == _Status.IN_PROGRESS and job.status != BatchStatus.PAUSED,
-        "can_pause": found.status == _Status.IN_PROGRESS and job.status in ACTIVE,
-        "can_resume": found.status == _Status.IN_PROGRESS and job.status == BatchStatus.PAUSED,
-        "can_cancel": found.status == _Status.IN_PROGRESS and not found.cancelled,
+        "reason": jobs.wait_reason(job) if is_running else "",
+        "live": is_reading or (is_running and job.status != BatchStatus.PAUSED),
+        "can_pause": is_running and job.status in ACTIVE,
+        "can_resume": is_running and job.status == BatchStatus.PAUSED,
+        "can_cancel": is_reading or (is_running and not found.cancelled),
     }
 
 
 def _state(found: FileBatch, job: Batch) -> State:
+    if found.status == _Status.VALIDATING:
+        return _READING
     with suppress(KeyError):
         return _ENDED[_Status(found.status)]
     return _ENDING if found.cancelled else _RUNNING.get(BatchStatus(job.status), _ENDING)

@@ -39,7 +39,8 @@ def test_a_file_is_read_in_order() -> None:
     assert summary == FileSummary("tiny", 2, summary.max_tokens)
     assert summary.max_tokens > USUAL_TOKENS
     found = list(LineReader(CHAT).read(io.BytesIO(content)))
-    assert found == [BatchRequest("a", BODY), BatchRequest("b", BODY)]
+    size = len(line("a")) - 1
+    assert found == [BatchRequest("a", BODY, size), BatchRequest("b", BODY, size)]
 
 
 @pytest.mark.parametrize(
