@@ -12,7 +12,7 @@ from apps.batch.jobs.job_queries import (
     owned_batches,
     stalled_batches,
 )
-from apps.batch.jobs.job_servers import JobServer, server_of, servers_of
+from apps.batch.jobs.job_servers import JobServer, servers_of, target_of
 from apps.batch.jobs.lifecycle import (
     BatchOptions,
     cancel_batch,
@@ -85,12 +85,12 @@ __all__ = [
     "resume_batch",
     "retry_failed_rows",
     "rows_of",
-    "server_of",
     "servers_of",
     "servers_to_wake",
     "set_review_state",
     "stalled_batches",
     "store_minhashes",
+    "target_of",
     "throughput_of",
     "update_spec",
     "wait_reason",

@@ -73,15 +73,15 @@ class StandIn:
                 if path.endswith("/chat/completions"):
                     await self._answer(json.loads(body), writer)
                 else:
-                    self._say(writer, path)
+                    self._say(writer, self._routes.get(path))
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.close()
 
-    def _say(self, writer: asyncio.StreamWriter, path: str) -> None:
-        status = "200 OK" if path in self._routes else "404 Not Found"
-        body = json.dumps(self._routes.get(path, {})).encode()
+    def _say(self, writer: asyncio.StreamWriter, said: Any) -> None:
+        status = "404 Not Found" if said is None else "200 OK"
+        body = json.dumps(said or {}).encode()
         head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
         writer.write(head.encode() + b"\r\n\r\n" + body)
 
@@ -91,24 +91,39 @@ class StandIn:
         self._note(BEGIN, seed)
         is_whole = False
         try:
-            head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-            writer.write(head + b"Transfer-Encoding: chunked\r\n\r\n")
-            pause = random.Random(seed).uniform(*SECONDS) / PIECES
-            for piece in answer_of(seed).split(" "):
-                writer.write(_choice({"content": f"{piece} "}))
-                await asyncio.sleep(pause)  # as long as a model takes for it
-                if writer.transport.is_closing():
-                    return
-            await until(lambda: self._may_end() or writer.transport.is_closing(), within=600)
-            if writer.transport.is_closing():
-                return
-            self._ended += 1
-            is_whole = True
+            is_whole = await self._write_text(seed, writer, is_streamed=asked.get("stream") is True)
         finally:
             self._now -= 1
             self._note(END if is_whole else CUT, seed)
         usage = {"prompt_tokens": 20, "completion_tokens": PIECES}
-        writer.write(_choice({}, "stop") + _chunk(choices=[], usage=usage) + b"0\r\n\r\n")
+        if not is_whole:
+            return
+        if asked.get("stream"):
+            writer.write(_choice({}, "stop") + _chunk(choices=[], usage=usage) + b"0\r\n\r\n")
+            return
+        message = {"role": "assistant", "content": answer_of(seed)}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        self._say(writer, {"object": "chat.completion", "choices": [choice], "usage": usage})
+
+    async def _write_text(
+        self, seed: int, writer: asyncio.StreamWriter, *, is_streamed: bool
+    ) -> bool:
+        """Take as long as a model; return False if the client left meanwhile."""
+        if is_streamed:
+            head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+            writer.write(head + b"Transfer-Encoding: chunked\r\n\r\n")
+        pause = random.Random(seed).uniform(*SECONDS) / PIECES
+        for piece in answer_of(seed).split(" "):
+            if is_streamed:
+                writer.write(_choice({"content": f"{piece} "}))
+            await asyncio.sleep(pause)  # as long as a model takes for it
+            if writer.transport.is_closing():
+                return False
+        await until(lambda: self._may_end() or writer.transport.is_closing(), within=600)
+        if writer.transport.is_closing():
+            return False
+        self._ended += 1
+        return True
 
 
 async def main(port: int, path: Path, slots: int) -> None:

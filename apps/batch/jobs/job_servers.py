@@ -14,7 +14,7 @@ from django.utils import timezone
 from apps.batch.models import ACTIVE, Batch, BatchServer, BatchStatus, Item
 from apps.batch.store.leases import Lease, fence
 from apps.servers.models import Server, Use
-from apps.servers.services import choose_target, fallback_target, same_model_targets
+from apps.servers.services import Target, choose_target, fallback_target, same_model_targets
 
 STANDBY = "standby"
 RATE_WINDOW = timedelta(seconds=30)
@@ -155,6 +155,7 @@ def _by_server(rows: QuerySet[Item]) -> dict[int, int]:
     return {server: count for server, count in counted if server is not None}
 
 
-def server_of(batch_id: int) -> Server | None:
-    """Return a job's own server; None if it was removed."""
-    return Batch.objects.select_related("server").get(pk=batch_id).server
+def target_of(batch_id: int) -> Target | None:
+    """Return a job's own server and its model there; None if the server was removed."""
+    batch = Batch.objects.select_related("server").defer("spec").get(pk=batch_id)
+    return None if batch.server is None else Target(batch.server, batch.model)

@@ -21,8 +21,10 @@ from apps.core.models import ApiKey, KeyLane
 from apps.core.schemas.json_types import JsonObject
 from apps.gateway.batches.input_file import BatchRequest, FileSummary, LineReader
 from apps.gateway.batches.request_row import HANDLER, BatchSpec
+from apps.gateway.limits.answers import may_use_everywhere
 from apps.gateway.limits.limits import each
 from apps.gateway.models import FileBatch
+from apps.gateway.routes import ROUTES
 from apps.servers.services import Target
 from apps.work.errors import LeaseLost
 from apps.work.services import HeldTask
@@ -57,7 +59,11 @@ def create_job(
             handler=HANDLER,
             spec=spec.as_dict(),
             inputs=0,
-            options=BatchOptions(width=_width(key), rows_follow=READING),
+            options=BatchOptions(
+                width=_width(key),
+                all_servers=_may_spread(batch.endpoint, key, summary.model, target),
+                rows_follow=READING,
+            ),
         )
         batch.save(update_fields=["job"])
     return batch.job
@@ -85,6 +91,17 @@ def fill_job(held: HeldTask, batch: FileBatch, job: Batch, file: BinaryIO) -> No
 def _check_waiting(held: HeldTask) -> None:
     if not waiting(held).select_for_update().exists():
         raise LeaseLost
+
+
+def _may_spread(endpoint: str, key: ApiKey, name: str, target: Target) -> bool:
+    """True if other servers of the same model may take requests of the batch.
+
+    Not where the program named a server, nor where the key may use the model there alone. Whether
+    it is the same model is checked by a question to it, which a model of embeddings cannot answer.
+    """
+    is_open = target.server.model(name) is not None
+    answers = not ROUTES[endpoint].embeds
+    return is_open and answers and may_use_everywhere(key, target.server, target.model)
 
 
 def _width(key: ApiKey) -> int | None:

@@ -10,7 +10,7 @@ from redis.exceptions import RedisError
 
 from apps.batch.errors import RowPostponed
 from apps.batch.handlers import JobContext, RowInput, RowOutcome, Verdict
-from apps.batch.services import server_of
+from apps.batch.services import target_of
 from apps.core.http.openai_errors import openai_error
 from apps.core.models import ApiKey
 from apps.core.schemas.json_types import JsonObject
@@ -29,7 +29,6 @@ from apps.llm.events import Usage
 from apps.llm.permits import Lane
 from apps.llm.thinking import ThinkingSupport
 from apps.runtime.async_db import in_db
-from apps.servers.services import Target
 
 HANDLER = "gateway.batch"
 POSTPONED_SECONDS = 5.0
@@ -94,7 +93,7 @@ async def run_row(row: RowInput, context: JobContext[BatchSpec]) -> RowOutcome:
     record = RequestRecord(key)
     try:
         async with admitted(key, lambda: _charge(record, len(body))):
-            await in_db(_check_model, key, context)
+            await in_db(_check_model, key, context.batch_id)
             request = bounded(read_request(spec.endpoint, (), body, key.lane), key)
             outcome = await _send(request, context, record)
     except GatewayError as error:
@@ -116,15 +115,15 @@ def _find_key(key_id: int) -> ApiKey | None:
     return working.filter(pk=key_id, user__is_active=True).first()
 
 
-def _check_model(key: ApiKey, context: JobContext[BatchSpec]) -> None:
+def _check_model(key: ApiKey, batch_id: int) -> None:
     """Check that the key may still use the model of its batch.
 
     Raises:
         GatewayError: it may not.
     """
-    server = server_of(context.batch_id)
-    if server is not None:
-        allowed_targets([Target(server, context.model)], key)
+    target = target_of(batch_id)
+    if target is not None:
+        allowed_targets([target], key)
 
 
 async def _send(

@@ -103,6 +103,16 @@ def may_use(key: ApiKey, server: Server, model: str) -> bool:
     )
 
 
+def may_use_everywhere(key: ApiKey, server: Server, model: str) -> bool:
+    """True if the key may use this model by its own name, at whichever server has it."""
+    wanted = server.facts_of(model).id
+    return all(
+        any(server.facts_of(name).id == wanted for name in own.allowed_models)
+        for _, own in each(key)
+        if own.allowed_models
+    )
+
+
 def may_use_own(key: ApiKey, model: LabelModel) -> bool:
     return _forbidding_own(key, model) is None
 

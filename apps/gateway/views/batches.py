@@ -109,6 +109,7 @@ def _context(found: FileBatch) -> dict[str, Any]:
         "job": job,
         "state": _state(found, job),
         "progress": progress,
+        "servers": jobs.servers_of(job),
         "requests": job.total if is_reading else found.requests,
         "answered": counts[ItemStatus.ACCEPTED],
         "errors": errors,

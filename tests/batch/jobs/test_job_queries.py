@@ -9,6 +9,7 @@ from django.utils import timezone
 from apps.batch import services
 from apps.batch.models import Batch, BatchStatus, ItemStatus
 from apps.servers.models import Server
+from apps.servers.services import Target
 from tests.batch.conftest import MakeBatch
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,7 +21,7 @@ def test_batches_of_a_server_are_those_of_one_model_and_kind(
     first, second, other = make_batch(1), make_batch(1), make_batch(1)
     Batch.objects.filter(pk=other.pk).update(model="another")
     assert list(services.batches_of(first.handler, server, first.model)) == [second, first]
-    assert services.server_of(other.pk) == server
+    assert services.target_of(other.pk) == Target(server, "another")
 
 
 def test_owned_batches_are_those_of_one_person_and_kind(

@@ -1,10 +1,6 @@
 """Servers with the same model work on one job: none is lost or doubled when one goes or comes."""
 
-import asyncio
-import socket
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,19 +10,14 @@ from django.contrib.auth.models import User
 from apps.batch import pump_pool, services
 from apps.batch.models import Batch, BatchServer, BatchStatus, ItemStatus
 from apps.batch.pump import state as pump_state
-from apps.batch.pump_pool import PumpPool
 from apps.batch.scheduler import circuit_breaker
 from apps.runtime.async_db import in_db
 from apps.servers.models import DefaultServer, Server, State, Use
 from tests.batch.conftest import until_stored
+from tests.faults.boxes import Box, MakeBox, running_boxes, working
 from tests.faults.model_server import MODEL
-from tests.faults.plant import Group
-from tests.llama_process import free_port
-from tests.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-SLOTS = 2
 
 
 @pytest.fixture(autouse=True)
@@ -36,56 +27,10 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(circuit_breaker, "PAUSE_SECONDS", (0.05, 0.1))
 
 
-class Box:
-    """A model server that can be killed, and its row in the database."""
-
-    def __init__(self, name: str, folder: Path) -> None:
-        self.port = port = free_port()
-        self.server = Server(name=name, base_url=f"http://127.0.0.1:{port}/v1")
-        command = [sys.executable, "-m", "tests.faults.model_server"]
-        events, log = folder / name, folder / f"{name}.log"
-        self.process = Group([*command, str(port), str(events), str(SLOTS)], {}, log)
-
-    def start(self) -> None:
-        self.process.start()
-        wait_until(self._listens, what="the model server's start")
-
-    def _listens(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-
-MakeBox = Callable[[str], Box]
-
-
 @pytest.fixture
 def make_box(tmp_path: Path, transactional_db: None) -> Iterator[MakeBox]:
-    boxes: list[Box] = []
-
-    def make(name: str) -> Box:
-        boxes.append(box := Box(name, tmp_path))
-        box.start()
-        box.server.save()
-        return box
-
-    yield make
-    for box in boxes:
-        box.process.kill()
-
-
-@asynccontextmanager
-async def working() -> AsyncIterator[None]:
-    """The pumps of a worker, while the block lasts."""
-    stop = asyncio.Event()
-    pumps = PumpPool(stop.is_set)
-    task = asyncio.create_task(pumps.run())
-    try:
-        yield
-    finally:
-        stop.set()
-        pumps.wake()
-        async with asyncio.timeout(60):
-            await task
+    with running_boxes(tmp_path) as make:
+        yield make
 
 
 async def queued(owner: User, box: Box, rows: int, **options: bool | int) -> Batch:

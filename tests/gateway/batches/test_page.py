@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from apps.batch.models import Batch, Item
+from apps.batch.models import Batch, BatchServer, Item
 from apps.core.models import ApiKey
 from apps.gateway.models import FileBatch
 from apps.gateway.targets import forget_servers
@@ -72,6 +72,18 @@ def test_results_are_downloaded_by_their_owner_alone(
     for path in (url, f"/servers/batches/{batch.job_id}/"):
         assert bobs_browser.get(path).status_code == 404
     assert bobs_browser.post(f"/servers/batches/{batch.job_id}/cancel/").status_code == 404
+
+
+def test_several_servers_of_a_batch_are_listed(
+    browser: Client, batch: FileBatch, server: Server
+) -> None:
+    assert "Servers of this job" not in page(browser, batch)
+    other = Server.objects.create(name="Small box", base_url="http://127.0.0.1:9/v1")
+    for one in (server, other):
+        BatchServer.objects.create(batch_id=batch.job_id, server=one)
+    found = page(browser, batch)
+    assert "Servers of this job" in found
+    assert "Small box" in found
 
 
 def test_the_generate_page_lists_a_batch_with_a_link(
