@@ -23,14 +23,12 @@ from pytest_django import DjangoDbBlocker, Settings
 from apps.core.models import ApiKey
 from apps.embedded.processes.redis_server import find_binary
 from apps.llm.client import close_clients
-from apps.mcp import connection as mcp_connection
-from apps.mcp import discovery
 from apps.runtime.handler import SingleThreadHandler
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import DefaultServer, Server, State, Use
-from apps.servers.probing import refresh
 from tests.environment import FOLDER, REDIS_SOCKET
 from tests.llama_process import LlamaProcess
+from tests.patience import be_patient
 from tests.tiny_gguf import write_tiny_gguf
 from tests.waiting import wait_until
 
@@ -137,10 +135,8 @@ def _fast_password_hash(django_test_environment: None) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _patience() -> None:
-    """A server that is up answers, however busy this machine is. Tests of a limit set their own."""
-    refresh.PROBE_SECONDS = 60.0
-    mcp_connection.CONNECT_SECONDS = 120.0
-    discovery.REFRESH_SECONDS = 150.0
+    """What works answers in time, however busy this machine is. Tests of a limit set their own."""
+    be_patient()
 
 
 @pytest.fixture

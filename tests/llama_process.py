@@ -149,7 +149,7 @@ class LlamaProcess:
             return 0
         if self.process.poll() is None:
             self.process.send_signal(signum)
-        code = self.process.wait(timeout=30)
+        code = self.process.wait(timeout=HEALTHY_WITHIN)
         self.process = None
         return code
 

@@ -16,7 +16,7 @@ from typing import Self
 import psutil
 
 from apps.embedded.model_files.embedding_model import prepare
-from apps.embedded.processes.ports import free_port
+from tests.llama_process import free_port
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -123,7 +123,7 @@ class Stack:
         """Those that belong to this data folder, or of them those with `name` in their command."""
         return [process for process in processes_of(self.data) if name in command_of(process)]
 
-    def wait_for_log(self, text: str, *, within: float = 60.0) -> None:
+    def wait_for_log(self, text: str, *, within: float = 180.0) -> None:
         wait_until(lambda: text in self.log(), within=within, what=f"{text!r} in the log")
 
     def manage(self, *arguments: str) -> str:

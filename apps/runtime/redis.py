@@ -65,6 +65,7 @@ def _client() -> aioredis.Redis:
         max_connections=MAX_CONNECTIONS,
         timeout=COMMAND_SECONDS,
         socket_timeout=None,
+        socket_connect_timeout=COMMAND_SECONDS,
     )
     return _Redis.from_pool(pool)
 
@@ -77,6 +78,16 @@ def async_redis() -> aioredis.Redis:
     return _clients.get()
 
 
+def own_connection() -> aioredis.Redis:
+    """Return a client with one connection, for who waits in commands; the caller closes it."""
+    return aioredis.Redis.from_url(
+        settings.REDIS_URL,
+        max_connections=1,
+        socket_timeout=None,  # shorter by default than they wait
+        socket_connect_timeout=COMMAND_SECONDS,
+    )
+
+
 async def close_async_redis() -> None:
     """Close the client of the running loop, before the loop does so at its end."""
     await _clients.close()
@@ -85,4 +96,8 @@ async def close_async_redis() -> None:
 @cache
 def sync_redis() -> Redis:
     """Return this process's client for synchronous code. Replies are bytes."""
-    return Redis.from_url(settings.REDIS_URL)
+    return Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=COMMAND_SECONDS,
+        socket_connect_timeout=COMMAND_SECONDS,
+    )

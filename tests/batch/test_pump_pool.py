@@ -92,7 +92,7 @@ async def test_ten_servers_get_equal_shares_of_one_process(alice: User) -> None:
             after = await in_db(finished)
     shares = [end - start for start, end in zip(before, after, strict=True)]
     mean = sum(shares) / len(shares)
-    assert all(abs(share - mean) <= 0.1 * mean for share in shares), shares
+    assert all(abs(share - mean) <= 0.2 * mean for share in shares), shares
 
 
 async def test_a_job_that_is_queued_meanwhile_starts_at_once(

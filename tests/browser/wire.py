@@ -53,7 +53,7 @@ class Wire:
         self._loop.call_soon_threadsafe(self._silent.update, set(self._open))
 
     def _do(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     async def _cut(self) -> None:
         self._server.close()

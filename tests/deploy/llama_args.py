@@ -45,7 +45,7 @@ def understood(argv: list[str], env: dict[str, str] | None = None) -> dict[str, 
         env={**os.environ, **(env or {})},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     if done.returncode == 0:
         params = json.loads(done.stdout)

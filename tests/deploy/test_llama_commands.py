@@ -210,7 +210,7 @@ def ask(url: str, key: str = "", body: dict[str, Any] | None = None) -> Any:
         headers={"Content-Type": "application/json"}
         | ({"Authorization": f"Bearer {key}"} if key else {}),
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         return json.load(answer)
 
 

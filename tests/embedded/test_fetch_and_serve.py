@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from apps.embedded.processes.ports import free_port
 from apps.runtime.download_progress import progress_file, read_progress
 from tests.embedded.hub import Hub
+from tests.llama_process import free_port
 from tests.stack import ROOT, clean_env
 
 PORT = 7001
@@ -23,7 +23,7 @@ def failure(data: Path, server: str, env: dict[str, str]) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert ended.returncode == 1, ended.stderr
     (line,) = ended.stderr.splitlines()

@@ -38,7 +38,7 @@ def call(llama: LlamaProcess, path: str, body: object = None, key: str | None = 
             "Content-Type": "application/json",
         },
     )
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=120) as response:
         text = response.read().decode()
     return json.loads(text) if text.startswith(("{", "[")) else text
 
@@ -125,7 +125,7 @@ def test_sigterm_ends_it_cleanly_while_it_generates(tiny: Path) -> None:
             data=json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {llama.api_key}"},
         )
-        with urllib.request.urlopen(request, timeout=30) as stream:
+        with urllib.request.urlopen(request, timeout=120) as stream:
             stream.readline()
             assert llama.stop() == 0
 
@@ -134,7 +134,7 @@ def test_sigint_ends_it_cleanly(tiny: Path) -> None:
     with LlamaProcess(tiny) as llama:
         assert llama.process is not None
         llama.process.send_signal(signal.SIGINT)
-        assert llama.process.wait(timeout=30) == 0
+        assert llama.process.wait(timeout=120) == 0
 
 
 def test_server_ends_when_its_parent_is_killed(tiny: Path, tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def server_command(
 
 def refused(command: list[str]) -> str:
     """Start the server, expect it to give up with exit code 1, and return what it wrote."""
-    result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=180)
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
     return result.stderr

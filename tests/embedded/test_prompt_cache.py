@@ -19,7 +19,7 @@ def ask(llama: LlamaProcess, system: str, *turns: str) -> tuple[int, int]:
         f"{llama.base_url}/chat/completions",
         json={"messages": messages, "max_tokens": 1},
         headers={"authorization": f"Bearer {llama.api_key}"},
-        timeout=60,
+        timeout=180,
     ).json()
     usage = reply["usage"]
     return usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]

@@ -15,7 +15,7 @@ import numpy as np
 import psutil
 import pytest
 
-from apps.embedded.processes.ports import free_port
+from tests.llama_process import free_port
 from tests.stack import ROOT, UP, Stack, clean_env
 from tests.tiny_gguf import write_tiny_gguf
 from tests.waiting import wait_until
@@ -182,7 +182,7 @@ def test_a_folder_without_room_for_a_socket_path(odd_stack: Stack) -> None:
 
 def test_sigterm_ends_it_too(odd_stack: Stack) -> None:
     odd_stack.process.send_signal(signal.SIGTERM)
-    assert odd_stack.process.wait(timeout=30) == 0
+    assert odd_stack.process.wait(timeout=120) == 0
 
 
 # --- It cannot start -------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def refusal(env: dict[str, str], up: Sequence[str] = UP) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert ended.returncode == 1, ended.stderr
     assert ended.stdout == ""

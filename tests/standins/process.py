@@ -114,7 +114,7 @@ class Standin:
     def _report(self, change: dict[str, Any] | None = None) -> dict[str, Any]:
         body = None if change is None else json.dumps(change).encode()
         request = urllib.request.Request(f"{self.root_url}/_standin", data=body)
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=READY_WITHIN) as response:
             report: dict[str, Any] = json.load(response)
             return report
 

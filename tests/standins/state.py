@@ -49,7 +49,7 @@ class Config:
     burst: int = 50
     refuses: bool = False
     """Questions, for a second each, as where the rate was exceeded by others."""
-    header_seconds: float = 30.0
+    header_seconds: float = 300.0
     api_key: str = ""
     dialect: str = "openai"
     tokens_per_second: float = 40.0

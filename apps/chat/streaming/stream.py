@@ -12,13 +12,10 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any, Protocol
 
-from django.conf import settings
-from redis import asyncio as aioredis
-
 from apps.chat.streaming.event_log import AnswerLog, local_log
 from apps.chat.streaming.events import Snapshot, StreamEvent, replay
 from apps.chat.streaming.redis_writer import stream_key
-from apps.runtime.redis import async_redis, sync_redis
+from apps.runtime.redis import async_redis, own_connection, sync_redis
 
 PING_SECONDS = 15.0
 # What the answer waits for. No snapshot holds it, and the next event may be minutes away.
@@ -72,10 +69,7 @@ class _RedisReader:
 
     def __init__(self, answer_id: int) -> None:
         self._key = stream_key(answer_id)
-        # The default socket_timeout is shorter than we wait, and see apps.runtime.redis.
-        self._redis = aioredis.Redis.from_url(
-            settings.REDIS_URL, max_connections=1, socket_timeout=None
-        )
+        self._redis = own_connection()
 
     async def read(self, after: int, wait: float) -> list[StreamEvent]:
         items: Any = await self._redis.xrange(self._key, f"({after}-0" if after else "-")

@@ -96,16 +96,17 @@ class ServerConnection:
                 await response.aclose()
 
     async def post(
-        self, path: str, body: Mapping[str, object], *, seconds: float = timeouts.NATIVE_SECONDS
+        self, path: str, body: Mapping[str, object], *, seconds: float | None = None
     ) -> Any:
         """Like `get`, for routes that take a body."""
+        limit = timeouts.NATIVE_SECONDS if seconds is None else seconds
         with translated_errors():
             return await self._send(
                 lambda: self._sdk.post(
                     self.endpoint.root + path,
                     cast_to=object,
                     body=body,
-                    options={"timeout": seconds},
+                    options={"timeout": limit},
                 )
             )
 

@@ -37,8 +37,11 @@ def test_has_accepted_row_ignores_the_row_itself(make_batch: MakeBatch) -> None:
     assert services.has_accepted_row(batch.pk, "a", other_than=0)
 
 
-def test_compute_progress_estimates_the_end_by_the_accepted_share(make_batch: MakeBatch) -> None:
+def test_compute_progress_estimates_the_end_by_the_accepted_share(
+    make_batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     batch, now = make_batch(8), timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now)
     for index in range(4):
         status = ItemStatus.ACCEPTED if index < 2 else ItemStatus.REJECTED
         batch.items.filter(index=index).update(

@@ -127,15 +127,15 @@ async def test_open_streams_hold_no_thread_and_no_connection(alice: User, server
     for _ in range(100):
         stream = ApplicationCommunicator(application, dict(scope))
         await stream.send_input({"type": "http.request", "body": b"", "more_body": False})
-        start = await stream.receive_output(5)
+        start = await stream.receive_output(60)
         assert start["status"] == 200
-        await stream.receive_output(5)
+        await stream.receive_output(60)
         streams.append(stream)
     assert threading.active_count() <= threads + 3
     assert open_databases() <= connections + 3
     for stream in streams:
         await stream.send_input({"type": "http.disconnect"})
-        await stream.wait(5)
+        await stream.wait(60)
 
 
 def open_databases() -> int:

@@ -38,12 +38,19 @@ def other(db: None) -> Server:
     ],
 )
 def test_model_state_has_status_and_label_of_each_state(
-    server_state: State, model_state: str, status: str, words: str, look_again: int | None
+    server_state: State,
+    model_state: str,
+    status: str,
+    words: str,
+    look_again: int | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    now = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now)
     server = Server(
         name="Big", state=server_state,
         stored_facts={"models": [{"id": "m", "state": model_state}]},
-        state_since=timezone.now() - timedelta(seconds=7.5),
+        state_since=now - timedelta(seconds=7.5),
     )  # fmt: skip
     state = ModelState(llm.Target(server, "m"))
     assert (state.name, state.status, state.label) == ("m", status, words)

@@ -53,7 +53,9 @@ def _tools(monkeypatch: pytest.MonkeyPatch) -> None:
     text = parameters(text={"type": "string"})
     for name in ("echo", "fail", "crash", "hang"):
         tools.register(
-            Tool(name, name, name, text, f"{__name__}.{name}", seconds=0.2 if name == "hang" else 5)
+            Tool(
+                name, name, name, text, f"{__name__}.{name}", seconds=0.2 if name == "hang" else 60
+            )
         )
 
 

@@ -4,7 +4,6 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 
-from apps.classifiers.prediction import label_guesses
 from apps.datasets import hooks
 from apps.datasets.models import Dataset
 from apps.embeddings.background_saves import wait_until_saved
@@ -29,9 +28,8 @@ def guess(dataset: Dataset, text: str) -> hooks.Guesses | None:
 
 
 def test_guesses_come_from_the_live_version_of_the_dataset(
-    alice: User, embedding_server: Server, monkeypatch: pytest.MonkeyPatch
+    alice: User, embedding_server: Server
 ) -> None:
-    monkeypatch.setattr(label_guesses, "PATIENCE_S", 30.0)  # the machine may be busy
     dataset = factories.trained(alice).dataset
     assert dataset is not None
     found = guess(dataset, "HELLO THERE GOOD MORNING 99")

@@ -28,9 +28,9 @@ async def test_a_request_goes_to_a_thread_once(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(SyncToAsync, "__call__", counted)
     server = ApplicationCommunicator(Handler(), SCOPE)
     await server.send_input({"type": "http.request", "body": b""})
-    start = await server.receive_output()
-    await server.receive_output()
-    await server.wait()
+    start = await server.receive_output(60)
+    await server.receive_output(60)
+    await server.wait(60)
     assert start["status"] == 200
     assert handed_over.count("BaseHandler.get_response") == 1
     assert not [name for name in handed_over if "iddleware" in name or name.endswith("inner")]

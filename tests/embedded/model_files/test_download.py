@@ -11,10 +11,9 @@ import pytest
 
 from apps.embedded.errors import StartError
 from apps.embedded.model_files import find
-from apps.embedded.processes.ports import free_port
 from apps.runtime.download_progress import DownloadProgress
 from tests.embedded.hub import Hub
-from tests.llama_process import REPOSITORY
+from tests.llama_process import REPOSITORY, free_port
 from tests.waiting import wait_until
 
 GGUF = b"GGUF" + b"\0" * 100

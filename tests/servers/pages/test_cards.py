@@ -55,7 +55,7 @@ def held(server: Server, *labels: str, owner: int | None = None) -> Iterator[Non
     who: dict[str, Any] = {"owner": owner} if owner is not None else {}
     thread = threading.Thread(target=lambda: async_to_sync(main)())
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     yield
     over.set()
     thread.join()

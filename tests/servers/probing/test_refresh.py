@@ -175,7 +175,7 @@ async def test_processes_share_one_probe() -> None:
             )
             for _ in range(2)
         ]
-        async with asyncio.timeout(100):
+        async with asyncio.timeout(200):
             for other in others:
                 assert other.stdout is not None
                 assert await other.stdout.readline() == b"ready\n"
@@ -312,7 +312,7 @@ class TestLiveness:
         found = (await aread_health([server]))[server.pk]
         assert (found.state, found.error) == (State.READY, "")
         assert found.last_token is not None
-        assert datetime.now(UTC) - found.last_token < timedelta(seconds=5)
+        assert datetime.now(UTC) - found.last_token < timedelta(seconds=60)
 
     async def test_since_the_first_time(self, server: Server) -> None:
         await record_stall(server.pk)

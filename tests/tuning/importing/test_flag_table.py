@@ -16,7 +16,7 @@ def llama_server(*words: str) -> str:
         [command("llama-server"), *words, "--offline", "-m", "/none.gguf"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     return ended.stdout + ended.stderr

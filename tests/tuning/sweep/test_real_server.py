@@ -86,7 +86,7 @@ async def test_sweep_pauses_while_a_person_uses_the_server_and_then_repeats(serv
             may_go.set()
 
     asked = asyncio.create_task(person())
-    results = await sweep_server(target, 1, follow)
+    results = await sweep_server(target, 30, follow)
     await asked
     place = seen.index(PAUSED)
     assert seen[place - 1] == seen[place + 1]
