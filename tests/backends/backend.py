@@ -31,6 +31,12 @@ class ServingProcess:
     def is_busy(self) -> bool:
         return any(slot["is_processing"] for slot in self.get(self.slots_path))
 
+    def written(self) -> int:
+        """The tokens of the longest answer that a slot writes or wrote last."""
+        last = [slot.get("next_token") or {} for slot in self.get(self.slots_path)]
+        dicts = [one[0] if isinstance(one, list) else one for one in last]  # a list in new ones
+        return max(int(one.get("n_decoded", 0)) for one in dicts)
+
 
 @dataclass
 class Backend:
@@ -65,8 +71,6 @@ class Backend:
     """Code of a chat's error when `victim` is killed while it answers."""
     relay: Relay | None = None
     """Counts, in front of it; None where the server's own numbers are read instead."""
-    freed_within: float = 2.0
-    """Seconds after Stop; in truth a few hundredths, but machines are busy."""
     serving: Sequence[ServingProcess] = ()
     """Who has the slots of the chat model; none where nobody shows them."""
     victim: ProgramProcess | None = None

@@ -23,9 +23,10 @@ async def test_a_shared_cache_is_noticed_when_answers_outgrow_it(
     backend: Backend, workbench: Workbench
 ) -> None:
     await workbench.add(backend)
-    conversations = [
-        await workbench.start(backend.chat, "x" * 3_000, max_tokens=2_500) for _ in range(2)
-    ]
+    with backend.slowed():  # neither ends before the other has begun
+        conversations = [
+            await workbench.start(backend.chat, "x" * 3_000, max_tokens=2_500) for _ in range(2)
+        ]
     answers = await asyncio.gather(*(workbench.finished(*one) for one in conversations))
     # Together 11,000 tokens, of 8,192. Nobody loses an answer: it is repeated.
     assert [answer.error for answer in answers] == ["", ""]
@@ -99,9 +100,10 @@ async def test_a_limit_per_minute_is_waited_for_and_not_hammered(
         slowed = await workbench.until_job(job, lambda job: "limit" in job["reason"])
         began, asked = time.monotonic(), len(counts.asked)
         assert slowed["counts"]["failed"] == 0
-        # Refused once or twice, then left alone: it names no time, so the pauses grow.
+        # Refused once or twice, then left alone: it names no time, so the pauses grow. Meanwhile
+        # a minute may begin.
         await until(lambda: time.monotonic() - began > 3)
-        assert len(counts.asked) - asked <= 3
+        assert len(counts.asked) - asked <= 3 + LIMITED_RPM
         await workbench.call("post", f"/jobs/{job}/cancel", {})
 
 

@@ -56,8 +56,9 @@ async def killed_in_the_middle_of_a_job(backend: Backend, workbench: Workbench) 
     await workbench.add(backend)
     job = await workbench.job(backend.chat, ROWS)
     async with workbench.pumping():
-        await workbench.until_job(job, lambda job: job["counts"]["accepted"] > 2)
-        await asyncio.to_thread(backend.victim.kill)
+        with backend.slowed():
+            await workbench.until_job(job, lambda job: job["counts"]["accepted"] > 2)
+            await asyncio.to_thread(backend.victim.kill)
         try:
             waiting = await workbench.until_job(job, lambda job: job["reason"])
             assert waiting["reason"].startswith("Waiting for the model server"), waiting

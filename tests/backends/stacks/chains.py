@@ -83,7 +83,6 @@ def _litellm_over_swap(folder: Path, models: ModelFiles) -> Iterator[Backend]:
             embeddings=None if is_old() else "embed",
             broken="broken",
             stated={"parallel": 2},
-            freed_within=10.0,
             slots=2,
             relay=relay,
             serving=[

@@ -91,7 +91,6 @@ def _proxy(folder: Path, models: ModelFiles) -> Iterator[Backend]:
             relay=relay,
             serving=[ServingProcess(chat_root, SERVER_KEY)],
             victim=chat,
-            freed_within=10.0,
             gone_code="backend_gone",
         )
 
