@@ -11,11 +11,7 @@ from apps.core.models import ApiKey
 from apps.gateway.answer import Answer
 from apps.gateway.errors import GatewayError, error_event, from_model_server
 from apps.gateway.limits.answers import allowed_targets
-from apps.gateway.pools.free_server import (
-    ServerIsFree,
-    patience_of,
-    slot_unless_free_elsewhere,
-)
+from apps.gateway.pools.free_server import Move, ServerIsFree, slot_unless_free_elsewhere
 from apps.gateway.program_request import ProgramRequest
 from apps.gateway.routes import upstream_url
 from apps.gateway.targets import Pool, find_targets
@@ -73,11 +69,11 @@ async def relay(
 
 
 async def _try(pool: Pool, request: ProgramRequest, key: ApiKey, answer: Answer) -> None:
-    target, patience = pool.target, patience_of(request, pool.moves)
+    target, move = pool.target, Move(request, pool.moves)
     endpoint = target.server.endpoint
     url = upstream_url(request.path, endpoint.root, endpoint.base_url)
     slot = _slot(target, request, key)
-    async with slot_unless_free_elsewhere(slot, pool.others, patience) as held:
+    async with slot_unless_free_elsewhere(slot, pool.others, move) as held:
         sent_at = time.perf_counter()
         answer.record.start(target.model)
         raw = await target.client.open_raw(

@@ -55,6 +55,9 @@ class Usage:
     drafted: int = 0
     """Tokens that a draft proposed; 0: none, or not reported."""
     draft_accepted: int = 0
+    prefilled: int = field(default=0, compare=False)
+    """Prompt tokens that the server processed, and how long that took; 0: not reported."""
+    prefill_ms: float = field(default=0.0, compare=False)
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sum of two answers, with the speed of the later one."""
@@ -67,6 +70,8 @@ class Usage:
             self.is_estimated or other.is_estimated,
             self.drafted + other.drafted,
             self.draft_accepted + other.draft_accepted,
+            self.prefilled + other.prefilled,
+            self.prefill_ms + other.prefill_ms,
         )
 
 

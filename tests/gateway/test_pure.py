@@ -59,6 +59,13 @@ def test_what_is_not_reported_is_unknown(head: bytes, tail: bytes, tokens: Repor
     assert reported_tokens(tail, head) == tokens
 
 
+def test_the_time_of_the_prompt_is_reported() -> None:
+    tail = b'"timings":{"cache_n":4,"prompt_n":500,"prompt_ms":81.5,"predicted_n":6}'
+    usage = usage_in(tail)
+    assert usage is not None
+    assert (usage.prefilled, usage.prefill_ms) == (500, 81)
+
+
 LENGTH, STOP = b'"finish_reason":"length"', b'"finish_reason":"stop"'
 
 

@@ -6,20 +6,22 @@ than twice as long as with knowledge of the future.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
 
 from redis.exceptions import RedisError
 
 from apps.gateway.program_request import ProgramRequest
-from apps.llm.permits import Permit, read_occupancy
+from apps.llm.permits import Permit, read_occupancy, read_prefill_rate
 from apps.servers.services import Target, slot_terms
 
 CHECK_SECONDS = 1.0
 # Who gets a slot within this time is not moved.
 AT_ONCE_SECONDS = 0.1
-# Of a prompt, which the server is assumed to read at this rate.
-TOKENS_PER_SECOND = 500
+# A server that reported no times is assumed to read a prompt at this rate.
+TOKENS_PER_SECOND = 500.0
 BYTES_PER_TOKEN = 4
 MAX_PREFILL_SECONDS = 20.0
 # Who moved waits longer before the next move: each costs the place in the queue.
@@ -34,34 +36,41 @@ class ServerIsFree(Exception):
         self.target = target
 
 
-def patience_of(request: ProgramRequest, moves: int) -> float:
-    """Return how long a request waits at its server before it moves, in seconds.
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A request that may go elsewhere while it waits."""
 
-    Args:
-        moves: how often it did.
-    """
-    return _prefill_seconds(request) + moves * SECONDS_FOR_MOVE
+    request: ProgramRequest
+    moves: int = 0
+    """How often it did."""
 
+    async def patience(self, target: Target) -> float:
+        """Return how long it waits at its server before it goes to this one, in seconds."""
+        seconds = self.moves * SECONDS_FOR_MOVE
+        if not (tokens := self._tokens_to_read):
+            return seconds
+        measured = await read_prefill_rate(target.server.pk, target.model)
+        return seconds + min(tokens / (measured or TOKENS_PER_SECOND), MAX_PREFILL_SECONDS)
 
-def _prefill_seconds(request: ProgramRequest) -> float:
-    """Return how long another server would read what this one has in its cache, about."""
-    messages = request.fields.get("messages") or request.fields.get("input")
-    turns = messages if isinstance(messages, list) else []
-    if not any(isinstance(one, dict) and one.get("role") == "assistant" for one in turns):
-        return 0.0  # a conversation that begins
-    tokens = len(request.body) / BYTES_PER_TOKEN
-    return min(tokens / TOKENS_PER_SECOND, MAX_PREFILL_SECONDS)
+    @property
+    def _tokens_to_read(self) -> float:
+        """The tokens that another server would read and this one has in its cache, about."""
+        fields = self.request.fields
+        messages = fields.get("messages") or fields.get("input")
+        turns = messages if isinstance(messages, list) else []
+        if not any(isinstance(one, dict) and one.get("role") == "assistant" for one in turns):
+            return 0.0  # a conversation that begins
+        return len(self.request.body) / BYTES_PER_TOKEN
 
 
 @asynccontextmanager
 async def slot_unless_free_elsewhere(
-    slot: AbstractAsyncContextManager[Permit | None], others: Sequence[Target], patience: float
+    slot: AbstractAsyncContextManager[Permit | None], others: Sequence[Target], move: Move
 ) -> AsyncIterator[Permit | None]:
     """Hold a slot.
 
     Args:
         others: the servers that the request may go to instead.
-        patience: seconds to wait before it may.
 
     Raises:
         ServerIsFree: one of the others has a slot, before this one had.
@@ -73,7 +82,7 @@ async def slot_unless_free_elsewhere(
         found: list[Target] = []
         try:
             async with asyncio.timeout(None) as limit:
-                search = asyncio.create_task(_search(others, patience, found, limit))
+                search = asyncio.create_task(_search(others, move, found, limit))
                 try:
                     held = await stack.enter_async_context(slot)
                 finally:
@@ -86,18 +95,22 @@ async def slot_unless_free_elsewhere(
 
 
 async def _search(
-    others: Sequence[Target], patience: float, found: list[Target], limit: asyncio.Timeout
+    others: Sequence[Target], move: Move, found: list[Target], limit: asyncio.Timeout
 ) -> None:
-    """End the wait as soon as one of the others has a free slot."""
-    await asyncio.sleep(max(patience, AT_ONCE_SECONDS))
+    """End the wait as soon as another one has a free slot that is worth the prefill there."""
+    began = time.monotonic()
+    await asyncio.sleep(AT_ONCE_SECONDS)
     with suppress(RedisError):  # it waits where it is
+        patience = {target.server.pk: await move.patience(target) for target in others}
         while not found:
+            waited = time.monotonic() - began
             for target in others:
-                if await _has_free_slot(target):
+                if waited >= patience[target.server.pk] and await _has_free_slot(target):
                     found.append(target)
                     limit.reschedule(asyncio.get_running_loop().time())
                     return
-            await asyncio.sleep(CHECK_SECONDS)
+            later = [until - waited for until in patience.values() if until > waited]
+            await asyncio.sleep(min([CHECK_SECONDS, *later]))
 
 
 async def _has_free_slot(target: Target) -> bool:

@@ -13,6 +13,7 @@ _COUNT = re.compile(
     rb'"\s*:\s*(\d{1,9})\b'
 )
 _RATE = re.compile(rb'"predicted_per_second"\s*:\s*(\d{1,6}(?:\.\d{1,20})?)\b')
+_PREFILL = re.compile(rb'"prompt_ms"\s*:\s*(\d{1,9})\b')
 _END = re.compile(rb'"finish_reason"\s*:\s*"(\w{1,40})"')
 # Inside a JSON string a quotation mark has a backslash before it, so that these are keys.
 _THOUGHT = re.compile(rb'"reasoning(?:_content)?"\s*:\s*"[^"]')
@@ -35,6 +36,8 @@ class ReportedTokens:
     per_second: float | None = None
     drafted: int | None = None
     draft_accepted: int | None = None
+    prefilled: int | None = None
+    prefill_ms: int | None = None
 
 
 def reported_tokens(tail: bytes, head: bytes = b"") -> ReportedTokens:
@@ -45,7 +48,7 @@ def reported_tokens(tail: bytes, head: bytes = b"") -> ReportedTokens:
     """
     early, late = _counts(head), _counts(tail)
     found = {name: count for name, count in early.items() if name in _AT_BEGINNING} | late
-    rate = _RATE.search(tail)
+    rate, prefill = _RATE.search(tail), _PREFILL.search(tail)
     return ReportedTokens(
         _prompt(found.get),
         _first(found.get, "cache_n", "cached_tokens", "cache_read_input_tokens"),
@@ -53,6 +56,8 @@ def reported_tokens(tail: bytes, head: bytes = b"") -> ReportedTokens:
         float(rate[1]) if rate else None,
         found.get("draft_n"),
         found.get("draft_n_accepted"),
+        found.get("prompt_n"),
+        int(prefill[1]) if prefill else None,
     )
 
 
@@ -69,6 +74,8 @@ def usage_in(tail: bytes, head: bytes = b"") -> Usage | None:
         tells_cached=found.cached is not None,
         drafted=found.drafted or 0,
         draft_accepted=found.draft_accepted or 0,
+        prefilled=found.prefilled or 0,
+        prefill_ms=found.prefill_ms or 0,
     )
 
 

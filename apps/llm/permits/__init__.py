@@ -29,6 +29,7 @@ from apps.llm.permits.totals import (
     Counts,
     Load,
     read_loads,
+    read_prefill_rate,
     read_totals,
 )
 from apps.llm.permits.wait_reason import (
@@ -63,6 +64,7 @@ __all__ = [
     "permits_in_flight",
     "read_loads",
     "read_occupancy",
+    "read_prefill_rate",
     "read_totals",
     "recent_models_of_people",
     "usage_history",

@@ -7,26 +7,31 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from apps.llm.permits.keys import permit_key
 from apps.llm.permits.occupancy import unlapsed
 from apps.llm.permits.permit import Permit
-from apps.runtime.redis import sync_redis
+from apps.runtime.redis import async_redis, sync_redis
 
 # The upper bounds of the histogram of the time to the first token; the last bucket has none.
 FIRST_TOKEN_BOUNDS_MS = (
     *(25, 50, 100, 150, 200, 300, 400, 600, 800, 1000, 1500, 2000, 3000, 4000, 6000, 8000),
     *(12_000, 16_000, 24_000, 32_000, 60_000),
 )
+# A short prompt takes longer for each token.
+LEAST_PREFILL = 128
+# Fewer tokens in all say little of how fast a server reads.
+LEAST_READ = 1_000
 Counts = Counter[str]
 """Names: requests, failed, prompt, cached, reported, completion (as in `UsageBucket`), timed and
 timed_ms (tokens whose generation was timed, and that time), ended (answers whose end is known),
 only_thought (those of them that were a thought and nothing else when their max tokens were used
 up), drafted and draft_accepted (tokens that a draft proposed, and those of them that the model
-accepted), drafting (generated tokens of such answers), cut_off, cut_off_cs and cut_off_cs2
-(requests that something on the way ended, their ages in hundredths of a second, and the squares),
-first_ms (the sum), and first_<number> for each bucket of the histogram."""
+accepted), drafting (generated tokens of such answers), prefilled and prefill_ms (prompt tokens
+that were processed, of prompts that were not short, and that time), cut_off, cut_off_cs and
+cut_off_cs2 (requests that something on the way ended, their ages in hundredths of a second, and
+the squares), first_ms (the sum), and first_<number> for each bucket of the histogram."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ def request_counts(permit: Permit) -> dict[str, int]:
                 "draft_accepted": cost.draft_accepted,
                 "drafting": cost.completion_tokens,
             }
+        if cost.prefilled >= LEAST_PREFILL and cost.prefill_ms >= 1:
+            counts |= {"prefilled": cost.prefilled, "prefill_ms": round(cost.prefill_ms)}
     if permit.is_only_thought is not None:
         counts |= {"ended": 1, "only_thought": int(permit.is_only_thought)}
     if permit.failed:
@@ -77,6 +84,16 @@ def read_totals(server_ids: Sequence[int]) -> dict[int, dict[str, Counts]]:
         pk: _by_model(cast(dict[bytes, bytes], found))
         for pk, found in zip(server_ids, pipeline.execute(), strict=True)
     }
+
+
+async def read_prefill_rate(server_id: int, model: str) -> float | None:
+    """Return how many prompt tokens a second a model reads there; None: not measured."""
+    fields = [f"prefilled:{model}", f"prefill_ms:{model}"]
+    found: Any = await async_redis().hmget(permit_key(server_id, "totals"), fields)
+    tokens, milliseconds = (int(amount or 0) for amount in found)
+    if tokens < LEAST_READ or not milliseconds:
+        return None
+    return tokens / milliseconds * 1000
 
 
 def _by_model(found: dict[bytes, bytes]) -> dict[str, Counts]:

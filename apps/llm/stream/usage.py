@@ -36,6 +36,8 @@ def parse_usage(chunk: dict[str, Any]) -> Usage | None:
         tells_cached=cached is not None,
         drafted=count(timings.get("draft_n")),
         draft_accepted=count(timings.get("draft_n_accepted")),
+        prefilled=count(timings.get("prompt_n")),
+        prefill_ms=count(timings.get("prompt_ms")),
     )
 
 

@@ -1,6 +1,7 @@
 """A request that waits goes to a server with a free slot, where that is worth its prompt cache."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
@@ -10,9 +11,12 @@ from asgiref.sync import sync_to_async
 
 from apps.gateway import targets
 from apps.gateway.pools import free_server
+from apps.gateway.pools.free_server import Move
+from apps.gateway.program_request import read_request
+from apps.llm.events import Usage
 from apps.llm.permits import Lane, read_occupancy
 from apps.servers.models import Server
-from apps.servers.services import hold_slot, slot_terms
+from apps.servers.services import Target, hold_slot, slot_terms
 from tests.gateway.test_pools import WORKS, Fake
 from tests.waiting import until
 
@@ -85,6 +89,22 @@ async def test_a_conversation_waits_for_its_cache_as_long_as_a_prefill_takes(
         )
         await asyncio.wait_for(ask(program, LATER, "person"), 60)
         assert (home.asked, other.asked) == (2, 1)
+
+
+async def test_the_patience_is_that_of_the_rate_at_the_other_server(
+    fakes: list[Fake],
+) -> None:
+    request = read_request("/v1/chat/completions", (), json.dumps({"messages": LATER}).encode())
+    move, other = Move(request), Target(await Server.objects.aget(name="Two"), "m")
+    tokens = len(request.body) / free_server.BYTES_PER_TOKEN
+    assert await move.patience(other) == tokens / free_server.TOKENS_PER_SECOND
+    async with hold_slot(other.server, lane=Lane.AGENT, model="m") as held:
+        held.record_usage(Usage(4000, 0, 1, prefilled=4000, prefill_ms=400.0))
+    assert await move.patience(other) == tokens / 10_000
+    assert await Move(request, moves=2).patience(other) == tokens / 10_000 + 10
+    assert await move.patience(Target(await Server.objects.aget(name="One"), "m")) > tokens / 501
+    begins = read_request("/v1/chat/completions", (), json.dumps({"messages": BEGINNING}).encode())
+    assert await Move(begins).patience(other) == 0
 
 
 async def test_where_none_is_free_it_stays(program: httpx2.AsyncClient, fakes: list[Fake]) -> None:

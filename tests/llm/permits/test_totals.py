@@ -77,3 +77,16 @@ async def test_load_has_holders_by_model() -> None:
     async with hold_slot(server, lane=Lane.BATCH, model="qwen"):
         load = (await asyncio.to_thread(permits.read_loads, [server.pk]))[server.pk]
     assert (load.held, load.waiting) == ({"qwen": 1}, {})
+
+
+async def test_the_rate_of_prompts_is_that_of_long_ones() -> None:
+    server = a_server(2)
+    for tokens, milliseconds in ((600, 100.0), (5, 900.0), (0, 0.0)):
+        async with hold_slot(server, lane=Lane.BATCH, model="qwen") as held:
+            held.record_usage(Usage(tokens, 0, 5, prefilled=tokens, prefill_ms=milliseconds))
+        assert await permits.read_prefill_rate(server.pk, "qwen") is None
+    async with hold_slot(server, lane=Lane.BATCH, model="qwen") as held:
+        part = Usage(900, 0, 5, prefilled=900, prefill_ms=200.0)
+        held.record_usage(part + part)  # of an answer that was continued
+    assert await permits.read_prefill_rate(server.pk, "qwen") == 4800.0
+    assert await permits.read_prefill_rate(server.pk, "other") is None

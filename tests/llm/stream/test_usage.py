@@ -45,3 +45,9 @@ def test_without_usage_the_pieces_are_counted() -> None:
 def test_a_server_that_sends_a_whole_answer_at_once_is_not_taken_to_write_one_token() -> None:
     request = ChatRequest("m", [{"role": "user", "content": "Hello"}], 8)
     assert estimate_usage(request, ["word " * 40], []).completion_tokens == 50
+
+
+def test_the_time_of_the_prompt_is_read_from_timings() -> None:
+    usage = parse_usage({"usage": COUNTS, "timings": {"prompt_n": 6, "prompt_ms": 12.5}})
+    assert usage is not None
+    assert (usage.prefilled, usage.prefill_ms) == (6, 12)
