@@ -46,7 +46,7 @@ def shown_row(spec: Spec, item: Item) -> ShownRow:
     judged = {score.name for score in scores}
     by_judge = {column.reason_name for column in _judges(spec.recipe)}
     others = [field for field in fields if field.name not in judged | by_judge]
-    texts = [field for field in others if field.written and _is_text(field)]
+    texts = [field for field in others if field.written and is_text(field)]
     if not texts:
         texts = [field for field in others if field.written][:1] or others[:1]
     return ShownRow(
@@ -72,7 +72,8 @@ def _judges(recipe: Recipe) -> list[Judge]:
     return [column for column in recipe.written if isinstance(column, Judge)]
 
 
-def _is_text(field: RowField) -> bool:
+def is_text(field: RowField) -> bool:
+    """True for a value to read, not one that is seen at a glance."""
     return len(field.value) > SHORT or "\n" in field.value
 
 

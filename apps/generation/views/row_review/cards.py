@@ -13,7 +13,7 @@ from apps.batch.models import Item, ItemStatus
 from apps.generation.recipe.spec import Spec
 from apps.generation.review import restore, similar_rows
 from apps.generation.review.reasons import label_of
-from apps.generation.review.shown_row import Score, scores_of
+from apps.generation.review.shown_row import Score, is_text, scores_of
 from apps.generation.row_search.row_filter import FILTERS, RowFilter
 from apps.generation.views.job_page.job_list import job_list
 from apps.generation.views.job_page.rows import review_query
@@ -46,6 +46,19 @@ class Card:
     @property
     def can_edit(self) -> bool:
         return any(field.editable for field in self.fields)
+
+    @property
+    def texts(self) -> list[similar_rows.RowField]:
+        """Fields to read: the long ones, or the first. A form leaves those that it edits out."""
+        shown = [field for field in self.fields if not (self.edits and field.editable)]
+        return [field for field in shown if is_text(field)] or shown[:1]
+
+    @property
+    def values(self) -> list[similar_rows.RowField]:
+        """The short ones."""
+        texts = self.texts
+        edited = [field for field in self.fields if self.edits and field.editable]
+        return [field for field in self.fields if field not in texts and field not in edited]
 
 
 def card_of(spec: Spec, item: Item, *, whole: bool = False, edits: bool = False) -> Card:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.batch import services as batches
 from apps.batch.errors import WrongState
-from apps.batch.models import Item, ItemStatus
+from apps.batch.models import OPEN, Item, ItemStatus
 from apps.batch.services import wake_pump
 from apps.generation.models import Job
 from apps.generation.recipe.problems import RecipeError
@@ -193,6 +193,7 @@ def _context(
         "next": rows.filter(index__in=follows).only("index").first(),
         "left": len(indices) - place,
         "total": len(indices),
+        "has_rows": bool(indices) or rows.exclude(status__in=OPEN).exists(),
         "place": place,
         "queue": indices[place : place + MAX_QUEUE],
         "problem": "",

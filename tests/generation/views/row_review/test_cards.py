@@ -12,6 +12,7 @@ from apps.batch.models import Item, ItemStatus
 from apps.generation.job_request import JobRequest
 from apps.generation.models import Job
 from apps.generation.recipe.parse import parse
+from apps.generation.review.shown_row import is_text
 from apps.generation.services import create_job
 from apps.generation.views.row_review import cards
 from apps.servers.models import Server
@@ -138,3 +139,11 @@ def test_the_number_of_queries_does_not_grow(browser: Client, job: Job) -> None:
             assert shown(browser, job, f"?status={status}")
         counted.append(len(queries))
     assert counted[0] == counted[1]
+
+
+def test_short_values_are_chips_below_the_text(browser: Client, job: Job) -> None:
+    answer: Any = browser.get(f"/generate/{job.pk}/cards/?status=accepted")
+    card = answer.context["cards"][0]
+    assert card.texts
+    assert [*card.texts, *card.values] == card.fields
+    assert not any(is_text(field) for field in card.values)

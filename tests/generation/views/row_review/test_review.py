@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from apps.batch.models import Item
+from apps.batch.models import Item, ItemStatus
 from apps.generation.models import Job
 from tests.generation.conftest import item_of
 
@@ -77,3 +77,12 @@ def test_an_unknown_action_changes_nothing(browser: Client, job: Job, action: st
     answer = browser.post(f"/generate/{job.pk}/review/0/", {"action": action})
     assert answer.status_code == 404
     assert not item_of(job, 0).reviewed
+
+
+def test_the_end_of_a_review_says_whether_there_were_rows(browser: Client, job: Job) -> None:
+    address = f"/generate/{job.pk}/review/?status=failed"
+    assert "All rows reviewed" in browser.get(address).content.decode()
+    Item.objects.filter(batch_id=job.batch_id).update(status=ItemStatus.PENDING)
+    page = browser.get(address).content.decode()
+    assert "No rows yet" in page
+    assert "Use the rows" not in page
