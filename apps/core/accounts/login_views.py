@@ -27,8 +27,17 @@ def health(request: HttpRequest) -> HttpResponse:
     return JsonResponse({"status": "ok"})
 
 
+class LoginForm(AuthenticationForm):
+    """Username and password, refused in the words of the interface."""
+
+    error_messages = AuthenticationForm.error_messages | {
+        "invalid_login": "Wrong username or password. Check upper and lower case."
+    }
+
+
 @method_decorator(login_not_required, name="dispatch")
 class Login(LoginView):
+    authentication_form = LoginForm
     template_name = "core/accounts/login.html"
     redirect_authenticated_user = True
 

@@ -86,7 +86,7 @@ def test_password(alice: User) -> None:
     alice.save()
     browser = Client()
     wrong = browser.post("/login/", {"username": "alice", "password": "wrong"})
-    assert b"correct username and password" in wrong.content
+    assert b"Wrong username or password." in wrong.content
     right = browser.post("/login/", {"username": "alice", "password": "correct horse"})
     assert right.status_code == 302
 
