@@ -20,6 +20,7 @@ from apps.llm import errors, timeouts
 from apps.llm.chat_request import ChatRequest, Completion, Message, SentCall, SentFunction
 from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Event, Started
+from apps.llm.failures.classify import classify_failure
 from apps.llm.raw_answer import RawAnswer, refused_answer
 from apps.llm.response_reader import ResponseReader
 from apps.llm.stream.event_filter import EventFilter
@@ -39,6 +40,7 @@ __all__ = [
     "RawAnswer",
     "SentCall",
     "SentFunction",
+    "classify_failure",
     "client_for",
     "close_clients",
     "load_sdk",

@@ -1,0 +1,57 @@
+"""The parts of an answer, without a server."""
+
+from typing import Any
+
+import pytest
+
+from apps.gateway.continuing.chunks import Chunk, beginning_of, read_chunks, whole_answer
+from apps.gateway.continuing.shape import COMPLETIONS, continued
+from apps.llm import errors
+
+
+def event(text: str, **others: Any) -> bytes:
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": others.pop("end", None)}
+    chunk = Chunk({"id": "x", "choices": [choice], **others}, text, is_plain=True)
+    return chunk.as_event()
+
+
+@pytest.mark.parametrize(
+    ("texts", "kept"),
+    [
+        (["One", " two", " thr", "ee"], "One two"),
+        (["One", " ", "two", "  "], "One two"),
+        (["Straßen", "bahn"], "Straßenbahn"),
+        (["  ", "\n"], ""),
+        ([], ""),
+    ],
+)
+def test_a_beginning_ends_with_a_word(texts: list[str], kept: str) -> None:
+    chunks = read_chunks(event(text) for text in texts)
+    assert "".join(chunk.text for chunk in beginning_of(chunks)) == kept
+
+
+def test_a_line_without_its_end_is_no_chunk() -> None:
+    whole = event("One") + event(" two")
+    assert [chunk.text for chunk in read_chunks([whole[:20], whole[20:-5]])] == ["One"]
+
+
+def test_an_error_among_the_chunks_is_one() -> None:
+    with pytest.raises(errors.LLMError, match="out of memory"):
+        read_chunks([event("One"), b'data: {"error":{"message":"out of memory"}}\n\n'])
+    with pytest.raises(errors.ServerFailed):
+        read_chunks([b"data: 5\n\n"])
+
+
+def test_an_answer_without_its_end_is_cut_off() -> None:
+    with pytest.raises(errors.CutOff):
+        whole_answer(read_chunks([event("One")]))
+
+
+def test_the_rest_is_what_is_left() -> None:
+    fields = {"prompt": "a", "max_tokens": 10}
+    assert continued(COMPLETIONS, fields, "b", 4) == {"prompt": "ab", "max_tokens": 6}
+    assert continued(COMPLETIONS, {"prompt": "a"}, "b", 4) == {"prompt": "ab"}
+    assert continued(COMPLETIONS, {**fields, "max_tokens": -1}, "b", 4)["max_tokens"] == -1
+    for unknown in ({"max_tokens": 4}, {"n_predict": 9}, {"max_tokens": True}):
+        with pytest.raises(ValueError, match="tokens"):
+            continued(COMPLETIONS, {**fields, **unknown}, "b", 4)
