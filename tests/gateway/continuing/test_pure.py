@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from apps.gateway.continuing.chunks import Chunk, beginning_of, read_chunks, whole_answer
+from apps.gateway.continuing.join import Written, joined
 from apps.gateway.continuing.shape import COMPLETIONS, continued
 from apps.llm import errors
 
@@ -45,6 +46,33 @@ def test_an_error_among_the_chunks_is_one() -> None:
 def test_an_answer_without_its_end_is_cut_off() -> None:
     with pytest.raises(errors.CutOff):
         whole_answer(read_chunks([event("One")]))
+
+
+def test_two_parts_are_counted_as_one_answer() -> None:
+    kept = Written(read_chunks([event("One two three four five")]), 5, 2.0)
+    details = {"cached_tokens": 13}
+    usage = {"prompt_tokens": 15, "completion_tokens": 3, "prompt_tokens_details": details}
+    timings = {"predicted_n": 3, "predicted_ms": 400.0}
+    rest = [
+        event("One two three four five six"),  # as builds do that write the beginning once more
+        event("", id="y", end="stop", usage=usage, timings=timings),
+    ]
+    chunks = kept.chunks + joined(kept, read_chunks(rest))
+    answer: Any = whole_answer(chunks)
+    assert answer["choices"][0]["message"]["content"] == "One two three four five six"
+    assert (answer["id"], answer["choices"][0]["finish_reason"]) == ("x", "stop")
+    details = {"cached_tokens": 10}
+    counted = {"prompt_tokens": 10, "completion_tokens": 8, "prompt_tokens_details": details}
+    assert answer["usage"] == counted
+    assert (answer["timings"]["predicted_n"], answer["timings"]["predicted_ms"]) == (8, 2400.0)
+    assert answer["timings"]["predicted_per_token_ms"] == 300.0
+
+
+@pytest.mark.parametrize("usage", [{}, {"prompt_tokens": "many"}])
+def test_who_counts_in_another_way_does_not_go_on(usage: dict[str, Any]) -> None:
+    kept = Written(read_chunks([event("One")]), 1)
+    with pytest.raises(errors.NotSupported):
+        joined(kept, read_chunks([event("", end="stop", usage=usage | {"x": 1})]))
 
 
 def test_the_rest_is_what_is_left() -> None:
