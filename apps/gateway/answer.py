@@ -10,8 +10,10 @@ from apps.gateway.usage.record import RequestRecord
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-# How often the request gave its slot to a person and began again; not sent where it did not.
+# How often the request gave its slot to others and began again, or went on where it was; not sent
+# where it did not.
 RESTARTS_HEADER = b"x-workbench-restarts"
+CONTINUED_HEADER = b"x-workbench-continued"
 _DROPPED = frozenset(
     {
         *("alt-svc", "connection", "content-encoding", "content-length", "date", "keep-alive"),
@@ -32,6 +34,8 @@ class Answer:
     """All of it was handed to the web server."""
     restarts: int = 0
     """How often the request began again at the model server."""
+    continued: int = 0
+    """How often the server went on with it."""
     record: RequestRecord = field(default_factory=RequestRecord)
 
     async def forward(self, status: int, headers: Mapping[str, str]) -> None:
@@ -39,6 +43,8 @@ class Answer:
         sent = [*_forwarded(headers)]
         if self.restarts:
             sent.append((RESTARTS_HEADER, str(self.restarts).encode()))
+        if self.continued:
+            sent.append((CONTINUED_HEADER, str(self.continued).encode()))
         await self.begin(status, sent)
 
     async def begin(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:

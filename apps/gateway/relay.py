@@ -9,6 +9,7 @@ from redis.exceptions import RedisError
 
 from apps.core.models import ApiKey
 from apps.gateway.answer import Answer
+from apps.gateway.continuing.draft import Draft
 from apps.gateway.errors import GatewayError, error_event, from_model_server
 from apps.gateway.limits.answers import allowed_targets
 from apps.gateway.pools.free_server import Move, ServerIsFree, slot_unless_free_elsewhere
@@ -43,18 +44,22 @@ async def relay(
         GatewayError: there is no answer, and nothing was sent.
     """
     pool = Pool(allowed_targets(await find_targets(request, servers), key))
+    draft = Draft(request) if request.lane.gives_way else None
     while True:
         try:
-            await _try(pool, request, key, answer)
+            await _try(pool, request, key, answer, draft)
             pool.record_success()
             return
         except SlotTaken:
-            answer.restarts += 1
+            assert draft is not None
+            await draft.keep()
         except ServerIsFree as other:
             pool.move_to(other.target)
         except ModelInUse:
             await asyncio.sleep(ASK_AGAIN_SECONDS)
         except errors.LLMError as error:
+            if draft is not None and draft.gave_up(error):
+                continue
             if answer.has_begun:
                 await _break_off(answer, error, request)
                 return
@@ -68,7 +73,9 @@ async def relay(
             raise GatewayError(503, "no_redis", detail, retry_after=2) from error
 
 
-async def _try(pool: Pool, request: ProgramRequest, key: ApiKey, answer: Answer) -> None:
+async def _try(
+    pool: Pool, request: ProgramRequest, key: ApiKey, answer: Answer, draft: Draft | None
+) -> None:
     target, move = pool.target, Move(request, pool.moves)
     endpoint = target.server.endpoint
     url = upstream_url(request.path, endpoint.root, endpoint.base_url)
@@ -76,26 +83,33 @@ async def _try(pool: Pool, request: ProgramRequest, key: ApiKey, answer: Answer)
     async with slot_unless_free_elsewhere(slot, pool.others, move) as held:
         sent_at = time.perf_counter()
         answer.record.start(target.model)
-        raw = await target.client.open_raw(
-            url, request.body_for(target.model), request.headers, whole=not request.is_streamed
-        )
+        body = draft.body_for(target) if draft else request.body_for(target.model)
+        is_whole = not (request.is_streamed or (draft and draft.is_rewritten))
+        raw = await target.client.open_raw(url, body, request.headers, whole=is_whole)
         try:
             first = await raw.read()  # until the first byte another server may answer
+            if draft is not None:
+                draft.begin()
             if held is not None and request.is_streamed:
                 held.first_token_ms = (time.perf_counter() - sent_at) * 1000
-            if not request.lane.gives_way:
+            if draft is None:
                 tail = await _pass_on(first, raw, answer)
             else:
-                pieces = await collect(first, raw)
-                tail = b"".join(pieces)[-TAIL_BYTES:]
+                await collect(first, raw, draft.pieces)
+                tail = b"".join(draft.pieces)[-TAIL_BYTES:]
         finally:
             await raw.aclose()
         if held is not None and (usage := usage_in(tail, first)):
             held.record_usage(usage, is_only_thought=is_only_thought(tail, first))
-    if not request.lane.gives_way:
-        return
-    # The slot is free: nobody takes an answer back that has begun.
-    await answer.forward(raw.status, raw.headers)
+    if draft is not None:  # the slot is free: nobody takes an answer back that has begun
+        await _send(draft, raw, answer)
+
+
+async def _send(draft: Draft, raw: RawAnswer, answer: Answer) -> None:
+    """Send a complete answer."""
+    pieces = await draft.finish()
+    answer.restarts, answer.continued = draft.restarts, draft.continued
+    await answer.forward(raw.status, {**raw.headers, **draft.headers})
     for piece in pieces:
         await answer.write(piece)
     await answer.end()
@@ -138,8 +152,8 @@ async def _pass_on(data: bytes, raw: RawAnswer, answer: Answer) -> bytes:
     return tail
 
 
-async def collect(data: bytes, raw: RawAnswer) -> list[bytes]:
-    """Return the pieces of a whole answer.
+async def collect(data: bytes, raw: RawAnswer, pieces: list[bytes]) -> None:
+    """Add the pieces of a whole answer to a list, as they come.
 
     Args:
         data: its first piece.
@@ -147,14 +161,13 @@ async def collect(data: bytes, raw: RawAnswer) -> list[bytes]:
     Raises:
         LLMError: it does not come, or is too long.
     """
-    pieces, size = [], 0
+    size = 0
     while data:
         size += len(data)
         if size > MAX_KEPT_BYTES:
             raise errors.ServerFailed("The answer is longer than 64 MiB. Ask for less at once.")
         pieces.append(data)
         data = await raw.read()
-    return pieces
 
 
 async def _refuse(answer: Answer, error: errors.LLMError) -> None:

@@ -132,10 +132,11 @@ async def _send(
     endpoint = context.client.endpoint
     url = upstream_url(request.path, endpoint.root, endpoint.base_url)
     record.start(context.model)
+    pieces: list[bytes] = []
     try:
         raw = await context.client.open_raw(url, request.body, {}, whole=True)
         try:
-            pieces = await collect(await raw.read(), raw)
+            await collect(await raw.read(), raw, pieces)
         finally:
             await raw.aclose()
     except REFUSED as error:
