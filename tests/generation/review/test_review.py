@@ -145,7 +145,7 @@ class TestReview:
     def test_nothing_left(self, browser: Client, alice: User, server: Server) -> None:
         job = new_job(alice, server)
         page = browser.get(f"/generate/{job.pk}/review/").content.decode()
-        assert "No more rows to review." in page
+        assert "No rows yet" in page
 
     @pytest.mark.parametrize("kept", [True, False])
     def test_what_is_most_like_it(self, browser: Client, job: Job, kept: bool) -> None:
