@@ -59,6 +59,8 @@ class PermitHolder:
     def register(self, permit: Permit) -> None:
         """Renew the permit from now on; it may be revoked if it has a holder."""
         self._held[permit.name] = permit
+        if permit.revoked and permit.holder is not None:  # before its grant was known here
+            permit.holder.cancel()
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(RENEW_SECONDS, self._tick)
 
@@ -108,13 +110,14 @@ class PermitHolder:
                     logger.warning("Permits are not renewed, Redis does not answer: %s", error)
                     return
                 for name in revoked:
-                    self._revoke(name.decode())
+                    self._revoke(server, name.decode())
 
-    def _revoke(self, name: str) -> None:
-        permit = self._held.get(name)
+    def _revoke(self, server_id: int, name: str) -> None:
+        permit = self._held.get(name) or self.waiters.find(server_id, name)
         if permit is not None and not permit.revoked and permit.holder is not None:
             permit.revoked = True
-            permit.holder.cancel()
+            if name in self._held:
+                permit.holder.cancel()
 
     # --- Messages of other processes -----------------------------------------
 
@@ -163,7 +166,7 @@ class PermitHolder:
             # The first time, or again after the connection broke, Redis perhaps restarted empty.
             self._start(self.renew(server_id))
         elif message["type"] == "message" and message["data"].startswith(b"revoke:"):
-            self._revoke(message["data"].removeprefix(b"revoke:").decode())
+            self._revoke(server_id, message["data"].removeprefix(b"revoke:").decode())
         elif message["type"] == "message" and message["data"].startswith(b"next:"):
             name = message["data"].removeprefix(b"next:").decode()
             self.waiters.wake_one(server_id, name)

@@ -24,6 +24,7 @@ WOKEN = 8
 class Waiter:
     """A request that waits for a slot."""
 
+    permit: Permit
     rank: int | None = None
     """The requests before it; None: not known, so it asks for every slot."""
     woken: asyncio.Event = field(default_factory=asyncio.Event)
@@ -49,11 +50,16 @@ class Waiters:
     def add(self, permit: Permit) -> Iterator[Waiter]:
         """Wake the waiter when a slot may have become free that it would get."""
         waiters = self._by_server[permit.server_id]
-        waiter = waiters[permit.name] = Waiter()
+        waiter = waiters[permit.name] = Waiter(permit)
         try:
             yield waiter
         finally:
             del waiters[permit.name]
+
+    def find(self, server_id: int, name: str) -> Permit | None:
+        """Return the permit of this name, also where it was granted and nobody here knows yet."""
+        waiter = self._by_server[server_id].get(name)
+        return waiter.permit if waiter else None
 
     def wake(self, server_id: int) -> None:
         """Have the foremost ask again, and those whose rank is not known."""

@@ -7,6 +7,7 @@ from pytest_django import Settings
 
 from apps.llm import permits
 from apps.llm.permits import Lane, NoSlot, SlotTaken
+from apps.llm.permits.permit_holder import permit_holder
 from apps.servers.services import hold_slot, slot_terms
 from tests.llm.permits.gauge import (
     PATIENCE,
@@ -272,3 +273,27 @@ async def test_of_many_who_wait_only_the_first_ask_for_each_slot() -> None:
         await until_waiting(server, 30)
     await asyncio.gather(*waiting)
     assert gauge.most == 1
+
+
+async def test_a_slot_that_is_taken_as_it_is_given_is_free_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The message that it is taken may come before the answer that it was given."""
+    server, holder = a_server(1), permit_holder()
+    gauge, acquire = Gauge(server), holder.acquire
+
+    async def slow(*, keys: list[str], args: list[str]) -> bytes:
+        refusal: bytes = await acquire(keys=keys, args=args)
+        permit = holder.waiters.find(server.pk, args[0])
+        assert permit is not None
+        if not refusal and permit.holder is not None:
+            await until(lambda: permit.revoked)
+        return refusal
+
+    monkeypatch.setattr(holder, "acquire", slow)
+    row = asyncio.create_task(gauge.hold(forever=True))
+    await until_held(server, batch=1)
+    async with asyncio.timeout(PATIENCE), hold_slot(server, lane=Lane.INTERACTIVE):
+        with pytest.raises(SlotTaken):
+            await row
+    assert gauge.now == 0
