@@ -104,6 +104,8 @@ class RedisWriter:
             del self._commands[:added]
         finally:
             self._writing = None
+        if self._to_write or self._commands:  # a tick that came meanwhile did not write them
+            self._schedule_tick(COMMAND_DELAY_SECONDS)
 
 
 def _commands(log: Log) -> Iterator[tuple[str | int, ...]]:

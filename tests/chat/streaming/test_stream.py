@@ -1,8 +1,10 @@
 """An answer's events in a real Redis."""
 
 import asyncio
+from typing import Any
 
 import pytest
+from redis.asyncio.client import Pipeline
 
 from apps.chat.answering.sse import encode, parse_position
 from apps.chat.streaming import event_log, redis_writer, stream
@@ -111,6 +113,33 @@ async def test_what_redis_missed_is_written_when_it_is_back(
     log.add_token("c")
     await log.end("done", finish_reason="stop")
     assert stream.partial_snapshot(ANSWER).text == "abc"
+
+
+async def test_an_event_that_comes_during_a_write_is_written_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class SlowPipeline(Pipeline):
+        async def execute(self, raise_on_error: bool = True) -> list[Any]:
+            began.set()
+            await may_end.wait()
+            return await super().execute(raise_on_error)
+
+    class SlowRedis:
+        def pipeline(self, transaction: bool) -> Pipeline:
+            redis = async_redis()
+            return SlowPipeline(redis.connection_pool, {}, transaction, None)
+
+    began, may_end = asyncio.Event(), asyncio.Event()
+    monkeypatch.setattr(redis_writer, "async_redis", SlowRedis)
+    log = AnswerLog(ANSWER)
+    log.add("queued")
+    await began.wait()
+    log.add("loading")
+    # Timers of one loop run in their order: the tick that would write the event comes before.
+    after_the_tick = event_log.COALESCE_SECONDS * 2
+    asyncio.get_running_loop().call_later(after_the_tick, may_end.set)
+    await until(lambda: not log.unwritten)
+    assert [event.event for event in log.events] == ["queued", "loading"]
 
 
 async def test_event_stream_expires() -> None:
