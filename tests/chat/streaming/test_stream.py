@@ -4,7 +4,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from redis.asyncio.client import Pipeline
 
 from apps.chat.answering.sse import encode, parse_position
 from apps.chat.streaming import event_log, redis_writer, stream
@@ -118,16 +117,11 @@ async def test_what_redis_missed_is_written_when_it_is_back(
 async def test_an_event_that_comes_during_a_write_is_written_after_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class SlowPipeline(Pipeline):
-        async def execute(self, raise_on_error: bool = True) -> list[Any]:
+    class SlowRedis:
+        async def eval(self, *arguments: Any) -> None:
             began.set()
             await may_end.wait()
-            return await super().execute(raise_on_error)
-
-    class SlowRedis:
-        def pipeline(self, transaction: bool) -> Pipeline:
-            redis = async_redis()
-            return SlowPipeline(redis.connection_pool, {}, transaction, None)
+            await async_redis().eval(*arguments)
 
     began, may_end = asyncio.Event(), asyncio.Event()
     monkeypatch.setattr(redis_writer, "async_redis", SlowRedis)
@@ -140,6 +134,15 @@ async def test_an_event_that_comes_during_a_write_is_written_after_it(
     asyncio.get_running_loop().call_later(after_the_tick, may_end.set)
     await until(lambda: not log.unwritten)
     assert [event.event for event in log.events] == ["queued", "loading"]
+
+
+async def test_what_redis_refuses_does_not_stop_what_follows() -> None:
+    await async_redis().xadd("answer:7:events", {"e": "token", "d": "{}"}, id="5-0")
+    log = AnswerLog(ANSWER)
+    log.add_token("refused, an event of this number or a later one is there")
+    await log.end("done", finish_reason="stop")
+    assert not log.unwritten
+    assert 0 < await async_redis().ttl("answer:7:events") <= event_log.FINISHED_EXPIRES_SECONDS
 
 
 async def test_event_stream_expires() -> None:
