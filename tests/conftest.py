@@ -28,9 +28,8 @@ from apps.runtime.redis import close_async_redis
 from apps.servers.models import DefaultServer, Server, State, Use
 from tests.environment import FOLDER, REDIS_SOCKET
 from tests.llama_process import LlamaProcess
-from tests.patience import be_patient
 from tests.tiny_gguf import write_tiny_gguf
-from tests.waiting import wait_until
+from tests.waiting import be_patient, wait_until
 
 if TYPE_CHECKING:
     from xdist.scheduler import LoadFileScheduling

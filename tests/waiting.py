@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +11,28 @@ if TYPE_CHECKING:
 
 WITHIN = 60.0  # seconds, for what takes milliseconds on a machine that has nothing else to do
 POLL_SECONDS = 0.02
+PATIENCE = 120  # seconds
+# What is given up after a few seconds, as a machine that does much else exceeds while all is well:
+# the modules, and the names of their limits.
+LIMITS = {
+    "apps.chat.answering.runner": ("STOP_SECONDS",),
+    "apps.chat.attachments.image_tokens": ("COUNT_SECONDS",),
+    "apps.chat.attachments.receive": ("COUNT_SECONDS",),
+    "apps.chat.knowledge.search": ("SECONDS",),
+    "apps.chat.tools.fetching": ("CONNECT_SECONDS", "SECONDS"),
+    "apps.classifiers.prediction.label_guesses": ("PATIENCE_S",),
+    "apps.core.sandbox": ("PATIENCE_SECONDS",),
+    "apps.llm.permits.acquire": ("REDIS_SECONDS",),
+    "apps.llm.timeouts": ("CONNECT_SECONDS", "NATIVE_SECONDS"),
+    "apps.mcp.connection": ("CONNECT_SECONDS",),
+    "apps.mcp.discovery": ("REFRESH_SECONDS",),
+    "apps.runtime.redis": ("COMMAND_SECONDS",),
+    "apps.servers.pages.probe_result": ("SECONDS",),
+    "apps.servers.probing.refresh": ("PROBE_SECONDS",),
+    "apps.servers.probing.refresh_lock": ("LOCK_SECONDS",),
+    "apps.servers.slot_files.prompts": ("RESTORE_SECONDS",),
+    "apps.servers.slots.hold_slot": ("READ_SECONDS",),
+}
 
 
 def wait_until(
@@ -60,3 +83,12 @@ async def until(
             return time.monotonic() - began
         assert time.monotonic() - began < within, f"{what} did not come within {within:.0f} s"
         await asyncio.sleep(every)
+
+
+def be_patient() -> None:
+    """Let everything of this process wait longer, in all tests; those of a limit set their own."""
+    for name, limits in LIMITS.items():
+        module = import_module(name)
+        for limit in limits:
+            assert getattr(module, limit) < PATIENCE, f"{name}.{limit}"
+            setattr(module, limit, PATIENCE)

@@ -19,7 +19,7 @@ if __name__ == "__main__":
     from apps.runtime.redis import close_async_redis
     from apps.servers.models import Server
     from apps.servers.probing.refresh import refresh_server
-    from tests.patience import be_patient
+    from tests.waiting import be_patient
 
     be_patient()
     sys.stdout.write("ready\n")
