@@ -22,7 +22,6 @@ from apps.llm.endpoint import Endpoint
 from apps.llm.events import Done, Event, Started
 from apps.llm.failures.classify import classify_failure
 from apps.llm.raw_answer import RawAnswer, refused_answer
-from apps.llm.response_reader import ResponseReader
 from apps.llm.stream.event_filter import EventFilter
 from apps.llm.stream.partial_completion import PartialCompletion
 from apps.llm.stream.sse_reader import ChunkReader, WholeAnswer
@@ -67,7 +66,7 @@ class Client(ServerConnection):
         with translated_errors():
             response = await self._open_chat(request)
             try:
-                chunks, body = ChunkReader(), ResponseReader(response)
+                chunks, body = ChunkReader(), self._reader(response)
                 is_controlled = "reasoning_control" in request.params
                 while data := await body.read():
                     new_events = chunks.feed(data)
@@ -104,7 +103,7 @@ class Client(ServerConnection):
         with translated_errors():
             response = await self._open_chat(partial.rest_of(request))
             try:
-                body = ResponseReader(response)
+                body = self._reader(response)
                 while data := await body.read():
                     answer.feed(data)
             except asyncio.CancelledError:
@@ -136,7 +135,8 @@ class Client(ServerConnection):
         """
         first_byte = timeouts.WHOLE_ANSWER_SECONDS if whole else timeouts.FIRST_BYTE_SECONDS
         with translated_errors():
-            return RawAnswer(await self._open("POST", url, body, headers, first_byte))
+            response = await self._open("POST", url, body, headers, first_byte)
+            return RawAnswer(response, self._reader(response))
 
     async def embed(self, model: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one vector per text, in order: (len(texts), dimensions), as the server sent them.
@@ -150,7 +150,7 @@ class Client(ServerConnection):
         with translated_errors():
             response = await self.open_post("/embeddings", body)
             try:
-                data = await ResponseReader(response).read_all()
+                data = await self._reader(response).read_all()
             finally:
                 await response.aclose()
         return decode_vectors(data, len(texts))

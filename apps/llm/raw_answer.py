@@ -13,11 +13,11 @@ from apps.llm.transport.connection import translated_errors
 class RawAnswer:
     """The status, the headers and the body of an answer, which arrives in pieces."""
 
-    def __init__(self, response: httpx2.Response) -> None:
+    def __init__(self, response: httpx2.Response, body: ResponseReader) -> None:
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
         self._response = response
-        self._body = ResponseReader(response)
+        self._body = body
 
     async def read(self) -> bytes:
         """Return the next piece of the body; b"" at its end.

@@ -1,7 +1,7 @@
 """The body of a streamed response, read with time limits."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import httpx2
 
@@ -14,7 +14,14 @@ class ResponseReader:
     Skips httpx's decoding generators where nothing is compressed: they are work per token.
     """
 
-    def __init__(self, response: httpx2.Response) -> None:
+    def __init__(
+        self, response: httpx2.Response, at_end: Callable[[], object] = lambda: None
+    ) -> None:
+        """
+        Args:
+            at_end: called at the end of the body: from then on others may use the connection.
+        """
+        self._at_end = at_end
         is_encoded = "content-encoding" in response.headers
         self._pieces = _pieces(response) if is_encoded else _raw_pieces(response)
         self._clock = asyncio.get_running_loop().time
@@ -35,6 +42,8 @@ class ResponseReader:
             raise errors.Stalled(
                 "The model server stopped sending in the middle of its answer. It may be stuck."
             ) from None
+        if not data:
+            self._at_end()
         if not data.startswith(b":") or b"data:" in data:
             self._last_content = self._clock()
         return data

@@ -274,6 +274,57 @@ async def test_connections_that_were_closed_together_are_all_replaced() -> None:
         assert (server.requests, server.connections) == (7, 4)
 
 
+async def hangs_up_on_the_second(
+    peer: Peer, server: Server, first: Callable[[], Awaitable[None]]
+) -> None:
+    if server.requests == 1:
+        await first()
+    elif server.requests == 2:
+        peer.writer.close()
+    else:
+        await peer.send(WHOLE)
+
+
+async def test_a_connection_is_reused_right_after_a_long_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is in the pool from the end of an answer on, not from its beginning."""
+    loop = asyncio.get_running_loop()
+    real, ahead = loop.time, 0.0
+    monkeypatch.setattr(loop, "time", lambda: real() + ahead)
+
+    async def script(peer: Peer) -> None:
+        async def long() -> None:
+            nonlocal ahead
+            await peer.send(CHUNKED, piece(WORD))
+            await is_read.wait()
+            ahead += 2 * timeouts.REUSE_SECONDS
+            await peer.send(piece(DONE), b"0\r\n\r\n")
+
+        await hangs_up_on_the_second(peer, server, long)
+
+    is_read = asyncio.Event()
+    async with serving(script) as (server, client):
+        async for _ in client.stream_chat(question()):
+            is_read.set()
+        assert (await client.complete(question())).text == "word "
+        assert (server.requests, server.connections) == (3, 2)
+
+
+async def test_a_connection_is_reused_right_after_an_error() -> None:
+    body = b'{"error": {"message": "Context size has been exceeded."}}'
+    head = b"HTTP/1.1 500 Oh\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+
+    async def script(peer: Peer) -> None:
+        await hangs_up_on_the_second(peer, server, lambda: peer.send(head % len(body), body))
+
+    async with serving(script) as (server, client):
+        with pytest.raises(errors.LLMError, match="shared context"):
+            await client.complete(question())
+        assert (await client.complete(question())).text == "word "
+        assert (server.requests, server.connections) == (3, 2)
+
+
 async def test_no_first_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent(peer: Peer) -> None:
         await peer.reader.readexactly(1)

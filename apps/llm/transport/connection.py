@@ -4,6 +4,7 @@ Exceptions of the SDK, httpx and aiohttp become those of `apps.llm.errors`.
 """
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,7 +34,7 @@ class ServerConnection:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self._refused: dict[str, frozenset[str]] = {}
-        self._last_response = 0.0
+        self._last_used = -math.inf
 
     @cached_property
     def _sdk(self) -> "AsyncOpenAI":
@@ -87,7 +88,7 @@ class ServerConnection:
         with translated_errors():
             response = await self._open("GET", self.endpoint.root + path)
             try:
-                body, rest = ResponseReader(response), b""
+                body, rest = self._reader(response), b""
                 while data := await body.read():
                     *lines, rest = (rest + data).split(b"\n")
                     for line in filter(None, lines):
@@ -183,18 +184,27 @@ class ServerConnection:
         from apps.llm.transport import sdk
 
         loop = asyncio.get_running_loop()
-        may_be_reused = loop.time() - self._last_response < timeouts.REUSE_SECONDS
+        may_be_reused = loop.time() - self._last_used < timeouts.REUSE_SECONDS
         retries = MAX_CLOSED_CONNECTIONS if may_be_reused else 0
         while True:
             try:
                 answer = await send()
             except Exception as error:
+                if sdk.was_answered(error):
+                    self._note_use()
                 if not retries or not sdk.was_disconnected(error):
                     raise
                 retries -= 1
                 continue
-            self._last_response = loop.time()
+            self._note_use()
             return answer
+
+    def _reader(self, response: httpx2.Response) -> ResponseReader:
+        return ResponseReader(response, at_end=self._note_use)
+
+    def _note_use(self) -> None:
+        """Note that a connection has just been used, and may be in the pool."""
+        self._last_used = asyncio.get_running_loop().time()
 
 
 class translated_errors:

@@ -154,6 +154,11 @@ def _headers(sdk: openai.AsyncOpenAI, headers: Mapping[str, str]) -> httpx2.Head
     return sent
 
 
+def was_answered(error: BaseException) -> bool:
+    """True if the server replied, with an error."""
+    return isinstance(error, ReplyFailed | openai.APIStatusError)
+
+
 def was_disconnected(error: BaseException | None) -> bool:
     """True if the server closed the connection before it answered."""
     while error is not None:
