@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient, Client
+from pytest_django import Settings
 
 from apps.chat.answering import prefill
 from apps.chat.answering.side_requests import PromptNotCached, complete_on_idle_slot
@@ -92,9 +93,10 @@ async def test_what_only_a_read_prompt_is_worth_is_not_said_on_another(
 
 
 async def test_prefill_takes_no_busy_slot(
-    alice: User, server: Server, monkeypatch: pytest.MonkeyPatch
+    alice: User, server: Server, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prefill, "RETRY_SECONDS", 0.05)
+    settings.IDLE_AFTER_CHAT_SECONDS = 600
     conversation = await in_db(open_long, alice)
     seen = await refresh_server(server)
     async with AsyncExitStack() as others:
