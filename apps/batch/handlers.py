@@ -182,6 +182,9 @@ class Handler:
     messages but the last are shared. None if the rows of the spec share nothing."""
     lane: Callable[[Any], Lane] | str | None = None
     """Maps the spec to the lane of the rows; None for the batch lane."""
+    asks_for_slots: Callable[[Any], bool] | str | None = None
+    """Maps the spec to True where rows ask for slots themselves, as they need them: the pump holds
+    none for them. None: never."""
     listing: Listing | None = None
     """None: the jobs are listed by their feature alone."""
 
@@ -197,6 +200,9 @@ class Handler:
 
     def row_lane(self, spec: Any) -> Lane:
         return Lane.BATCH if self.lane is None else cast(Lane, _imported(self.lane)(spec))
+
+    def rows_ask_for_slots(self, spec: Any) -> bool:
+        return self.asks_for_slots is not None and bool(_imported(self.asks_for_slots)(spec))
 
     def request_to_share(
         self, spec: Any, model: str, thinking: ThinkingSupport

@@ -90,3 +90,9 @@ def test_row_origin_json_round_trip(origin: RowOrigin) -> None:
 @pytest.mark.parametrize("stored", [None, {"text": "A row of a chat test."}, "for"])
 def test_row_origin_of_an_original_row_is_none(stored: JsonValue) -> None:
     assert RowOrigin.read(stored) is None
+
+
+def test_a_handler_says_whether_its_rows_ask_for_slots() -> None:
+    assert not Handler(echo).rows_ask_for_slots({})
+    own = Handler(echo, asks_for_slots=lambda spec: bool(spec["own"]))
+    assert [own.rows_ask_for_slots({"own": value}) for value in ("", "x")] == [False, True]

@@ -38,6 +38,8 @@ class ActiveJob:
     spec_hash: str = ""
     """Hash of the stored spec that `context` was built from."""
     lane: Lane = Lane.BATCH
+    asks_for_slots: bool = False
+    """True if its rows do so themselves."""
 
     ready: deque[PendingRow] = field(default_factory=deque)
     exhausted: bool = False
@@ -238,6 +240,7 @@ def build_job(
         needs_post_processing=post_process is not None,
     )
     job.lane = handler.row_lane(spec)
+    job.asks_for_slots = handler.rows_ask_for_slots(spec)
     job.shared_request = handler.request_to_share(spec, chosen.model, thinking)
     job.update_limits(batch, server.pk, servers)
     return job

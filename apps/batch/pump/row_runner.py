@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from typing import cast
 
@@ -11,14 +11,14 @@ from django.db import OperationalError
 from redis.exceptions import RedisError
 
 from apps.batch.errors import RowPostponed
-from apps.batch.handlers import RowInput
+from apps.batch.handlers import RowInput, RowOutcome
 from apps.batch.models import BatchStatus
 from apps.batch.pump import retry
 from apps.batch.pump.active_job import ActiveJob
 from apps.batch.pump.state import PumpState
 from apps.batch.store.row_events import Finished, PendingRow, Returned, RowEvent, Started
 from apps.llm import errors
-from apps.llm.permits import ModelInUse, SlotTaken
+from apps.llm.permits import ModelInUse, Permit, SlotTaken
 from apps.llm.resume import ResumableCompletion
 from apps.servers.models import Server, State
 from apps.servers.services import hold_slot, refresh_server
@@ -66,21 +66,12 @@ class RowRunner:
         )
         request = RowInput(row.index, row.attempts + 1, row.input, draft.restart())
         try:
-            async with hold_slot(
-                server,
-                lane=job.lane,
-                model=job.model,
-                tokens=job.row_tokens,
-                label=job.name,
-                owner=job.owner,
-                latest=lambda: state.server or server,
-            ) as held:
+            async with self._slot(job, server) as held:
                 state.without_slot.discard(task)
                 state.writer.record(Started(row, job.model))
                 state.metrics.row_started(row)
-                with job.holding_slot(), self._measuring(server, job.model, row):
-                    outcome = await job.run_row(request, job.context)
-                state.widths.finished(server, job.model, row.pk, outcome.written)
+                with job.holding_slot():
+                    outcome = await self._run_row(job, server, row, request)
                 job.consecutive_failures = 0
                 state.answers += 1
                 if state.breaker.in_trouble:
@@ -89,11 +80,35 @@ class RowRunner:
                 event = Finished(row, outcome, job.take_active_seconds())
                 # Before the slot is given back, which may wait for Redis.
                 state.writer.record(event)
-                held.record_usage(outcome.usage)
+                if held is not None:
+                    held.record_usage(outcome.usage)
         except SlotTaken:
             job.drafts[row.pk] = draft
             return Returned(row, keeps_claim=True)
         return event
+
+    def _slot(self, job: ActiveJob, server: Server) -> AbstractAsyncContextManager[Permit | None]:
+        if job.asks_for_slots:
+            return nullcontext()
+        return hold_slot(
+            server,
+            lane=job.lane,
+            model=job.model,
+            tokens=job.row_tokens,
+            label=job.name,
+            owner=job.owner,
+            latest=lambda: self._state.server or server,
+        )
+
+    async def _run_row(
+        self, job: ActiveJob, server: Server, row: PendingRow, request: RowInput
+    ) -> RowOutcome:
+        if job.asks_for_slots:
+            return await job.run_row(request, job.context)
+        with self._measuring(server, job.model, row):
+            outcome = await job.run_row(request, job.context)
+        self._state.widths.finished(server, job.model, row.pk, outcome.written)
+        return outcome
 
     @contextmanager
     def _measuring(self, server: Server, model: str, row: PendingRow) -> Iterator[None]:
