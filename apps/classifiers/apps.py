@@ -37,7 +37,9 @@ class ClassifiersConfig(AppConfig):
         hooks.register_text_limit(_text_limit)
         hooks.register_trained_on(_is_trained_on)
         hooks.register_guesses(_guess_labels)
-        register_provider(Provider("classifier/", _list_models, _find_model, _score_text))
+        register_provider(
+            Provider("classifier/", _list_models, _find_model, _score_text, _server_of)
+        )
         removing.connect(_delete_classifiers)
         register_door(Door("classifiers/_first_door.html", _has_begun, _first_card, order=2))
         _offer_tools()
@@ -89,6 +91,12 @@ async def _score_text(person: int, model: "LabelModel", text: str, lane: str) ->
     from apps.classifiers.prediction import label_models
 
     return await label_models.score_text(person, model, text, lane)
+
+
+def _server_of(person: int, model: "LabelModel") -> tuple[int, str]:
+    from apps.classifiers.prediction import label_models
+
+    return label_models.server_of(person, model)
 
 
 def _delete_classifiers(person: Any, **kwargs: Any) -> None:

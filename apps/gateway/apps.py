@@ -14,14 +14,15 @@ class GatewayConfig(AppConfig):
         removing.connect(_remove_files)
         work.register("gateway.batch.check", "apps.gateway.batches.check_task.run")
         work.register("gateway.batch.finish", "apps.gateway.batches.finish_task.run")
-        rows = "apps.gateway.batches.request_row"
+        spec = "apps.gateway.batches.batch_spec"
         register_handler(
             "gateway.batch",
             Handler(
-                f"{rows}.run_row",
-                f"{rows}.read_spec",
-                row_tokens=f"{rows}.row_tokens",
-                lane=f"{rows}.row_lane",
+                "apps.gateway.batches.request_row.run_row",
+                f"{spec}.read_spec",
+                row_tokens=f"{spec}.row_tokens",
+                lane=f"{spec}.row_lane",
+                asks_for_slots=f"{spec}.asks_for_slots",
                 listing=Listing("Batches of programs", "gateway:batch"),
             ),
         )

@@ -1,6 +1,8 @@
 """Classifiers as models for other programs: found by id or name, asked for one text."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.db.models import QuerySet
 
@@ -89,9 +91,27 @@ async def score_text(person: int, model: LabelModel, text: str, lane: str) -> La
     """
     if problems := text_checks.check_texts([text]):
         raise LabelModelError(400, "bad_text", problems[0].replace("Text 1", "The text"))
-    try:
+    with _telling_why():
         loaded = await in_db(_load, person, model)
         return await _score(loaded, text, Lane(lane))
+
+
+def server_of(person: int, model: LabelModel) -> tuple[int, str]:
+    """Return the primary key of the server that embeds its texts, and the model there. Blocks.
+
+    Raises:
+        LabelModelError: the classifier cannot answer now.
+    """
+    with _telling_why():
+        target = _load(person, model).target
+    return target.server.pk, target.model
+
+
+@contextmanager
+def _telling_why() -> Iterator[None]:
+    """Raise LabelModelError where a classifier does not answer."""
+    try:
+        yield
     except TextsTooLarge as error:
         raise LabelModelError(400, "input_too_large", str(error)) from error
     except NotReady as error:

@@ -20,6 +20,10 @@ class Provider:
     """Takes the person, a model, a text and the name of the lane in which others are asked.
 
     Raises LabelModelError."""
+    server_of: Callable[[int, LabelModel], tuple[int, str]]
+    """Returns the primary key of the model server that a model asks, and the model there. Blocks.
+
+    Raises LabelModelError."""
 
 
 _providers: list[Provider] = []

@@ -6,13 +6,16 @@ from dataclasses import asdict
 from django.utils import timezone
 
 from apps.batch.services import cancel_batch
+from apps.core.label_models.label_model import LabelModelError
+from apps.core.label_models.registry import provider_of
 from apps.core.models import ApiKey
 from apps.gateway.batches.input_file import BatchFileInvalid, LineError, check_file
 from apps.gateway.batches.make_job import create_job, fill_job, waiting
 from apps.gateway.errors import GatewayError, unknown_model
 from apps.gateway.limits.answers import allowed_targets
 from apps.gateway.models import FileBatch
-from apps.gateway.targets import having, model_names, read_servers, refreshed
+from apps.gateway.own_models.answer import COMPLETIONS, find_own_model
+from apps.gateway.targets import has_model, having, model_names, read_servers, refreshed
 from apps.llm.client import close_clients
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server, State
@@ -67,8 +70,8 @@ def _start(batch: FileBatch, held: HeldTask) -> None:
             job = batch.job
             if job is None:
                 summary = check_file(file, batch.endpoint)
-                target = _find_target(summary.model, key)
-                job = create_job(held, batch, key, summary, target)
+                target, own_model = _find_target(summary.model, batch.endpoint, key)
+                job = create_job(held, batch, key, summary, target, own_model)
                 file.seek(0)
             fill_job(held, batch, job, file)
     except FileNotFoundError:
@@ -83,20 +86,55 @@ def _find_key(batch: FileBatch) -> ApiKey:
     return key
 
 
-def _find_target(model: str, key: ApiKey) -> Target:
-    """Return a server that has the model: one that is ready, where there is one."""
-    servers = read_servers()
+def _find_target(model: str, endpoint: str, key: ApiKey) -> tuple[Target, str]:
+    """Return the server that answers, and the classifier that asks it, "" where none does."""
     try:
-        if not (found := having(servers, model)):
-            servers = asyncio.run(_refreshed(servers))
-            found = having(servers, model)
-        if not found:
-            raise unknown_model(model, model_names(servers))
-        found.sort(key=lambda target: target.server.state != State.READY)
-        return allowed_targets(found, key)[0]
+        if (own := _find_own_model(model, endpoint, key)) is not None:
+            return own
+        return _find_server(model, key), ""
     except GatewayError as error:
         refused = LineError(error.code, str(error), param="body.model")
         raise BatchFileInvalid([refused]) from None
+
+
+def _find_own_model(name: str, endpoint: str, key: ApiKey) -> tuple[Target, str] | None:
+    """Return a classifier and the server that it asks; None where the model is of a server.
+
+    Raises:
+        GatewayError: the key may not use it, or it cannot answer such requests.
+    """
+    if provider_of(name) is None:
+        return None
+    try:
+        provider, model = find_own_model(key, name)
+    except GatewayError:
+        if has_model(read_servers(), name):
+            return None
+        raise
+    if endpoint != COMPLETIONS:
+        detail = f"In batches a classifier answers {COMPLETIONS}, not {endpoint}."
+        raise GatewayError(400, "wrong_route", detail)
+    try:
+        server_id, asked = provider.server_of(key.user_id, model)
+    except LabelModelError as error:
+        raise GatewayError(error.status, error.code, str(error)) from error
+    return Target(Server.objects.get(pk=server_id), asked), model.id
+
+
+def _find_server(model: str, key: ApiKey) -> Target:
+    """Return a server that has the model: one that is ready, where there is one.
+
+    Raises:
+        GatewayError: none has it, or none that the key may use.
+    """
+    servers = read_servers()
+    if not (found := having(servers, model)):
+        servers = asyncio.run(_refreshed(servers))
+        found = having(servers, model)
+    if not found:
+        raise unknown_model(model, model_names(servers))
+    found.sort(key=lambda target: target.server.state != State.READY)
+    return allowed_targets(found, key)[0]
 
 
 async def _refreshed(servers: list[Server]) -> list[Server]:

@@ -19,8 +19,8 @@ from apps.batch.services import (
 )
 from apps.core.models import ApiKey, KeyLane
 from apps.core.schemas.json_types import JsonObject
+from apps.gateway.batches.batch_spec import HANDLER, BatchSpec
 from apps.gateway.batches.input_file import BatchRequest, FileSummary, LineReader
-from apps.gateway.batches.request_row import HANDLER, BatchSpec
 from apps.gateway.limits.answers import may_use_everywhere
 from apps.gateway.limits.limits import each
 from apps.gateway.models import FileBatch
@@ -41,12 +41,21 @@ def waiting(held: HeldTask) -> QuerySet[FileBatch]:
 
 
 def create_job(
-    held: HeldTask, batch: FileBatch, key: ApiKey, summary: FileSummary, target: Target
+    held: HeldTask,
+    batch: FileBatch,
+    key: ApiKey,
+    summary: FileSummary,
+    target: Target,
+    own_model: str = "",
 ) -> Batch:
-    """Create the job of a batch without its rows: no pump works on it yet."""
+    """Create the job of a batch without its rows: no pump works on it yet.
+
+    Args:
+        target: the server that answers, or that `own_model` asks, see `BatchSpec`.
+    """
     lane = KeyLane.IDLE if key.lane == KeyLane.IDLE else KeyLane.BATCH
     spec = BatchSpec(
-        key.pk, batch.endpoint, summary.max_tokens, batch.expires.timestamp(), lane.value
+        key.pk, batch.endpoint, summary.max_tokens, batch.expires.timestamp(), lane.value, own_model
     )
     name = batch.input_file.name if batch.input_file else "Batch"
     with held.fence():
@@ -61,7 +70,8 @@ def create_job(
             inputs=0,
             options=BatchOptions(
                 width=_width(key),
-                all_servers=_may_spread(batch.endpoint, key, summary.model, target),
+                all_servers=not own_model
+                and _may_spread(batch.endpoint, key, summary.model, target),
                 rows_follow=READING,
             ),
         )

@@ -3,8 +3,6 @@
 import json
 import logging
 import time
-from dataclasses import asdict, dataclass
-from typing import Any
 
 from redis.exceptions import RedisError
 
@@ -14,10 +12,12 @@ from apps.batch.services import target_of
 from apps.core.http.openai_errors import openai_error
 from apps.core.models import ApiKey
 from apps.core.schemas.json_types import JsonObject
+from apps.gateway.batches.batch_spec import BatchSpec
 from apps.gateway.errors import GatewayError, from_model_server
 from apps.gateway.limits.admission import admitted
 from apps.gateway.limits.answers import allowed_targets, bounded
-from apps.gateway.program_request import LANES, ProgramRequest, read_request
+from apps.gateway.own_models.answer import complete_with_label
+from apps.gateway.program_request import ProgramRequest, read_request
 from apps.gateway.relay import collect
 from apps.gateway.routes import upstream_url
 from apps.gateway.usage import counters
@@ -26,11 +26,8 @@ from apps.gateway.usage.reported import HEAD_BYTES, TAIL_BYTES, usage_in
 from apps.llm import errors
 from apps.llm.client import refused_answer
 from apps.llm.events import Usage
-from apps.llm.permits import Lane
-from apps.llm.thinking import ThinkingSupport
 from apps.runtime.async_db import in_db
 
-HANDLER = "gateway.batch"
 POSTPONED_SECONDS = 5.0
 EXPIRED = "batch_expired"
 EXPIRED_TEXT = "The request was not sent before the batch expired."
@@ -44,34 +41,6 @@ REFUSED = (
 )
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class BatchSpec:
-    """What all requests of a batch share."""
-
-    key_id: int
-    endpoint: str
-    max_tokens: int
-    expires_at: float
-    """Unix time."""
-    lane: str = "batch"
-    """A name of LANES, “batch” or “idle”."""
-
-    def as_dict(self) -> JsonObject:
-        return asdict(self)
-
-
-def read_spec(stored: dict[str, Any]) -> BatchSpec:
-    return BatchSpec(**stored)
-
-
-def row_tokens(spec: BatchSpec, thinking: ThinkingSupport) -> int:
-    return spec.max_tokens
-
-
-def row_lane(spec: BatchSpec) -> Lane:
-    return LANES[spec.lane]
 
 
 async def run_row(row: RowInput, context: JobContext[BatchSpec]) -> RowOutcome:
@@ -89,15 +58,19 @@ async def run_row(row: RowInput, context: JobContext[BatchSpec]) -> RowOutcome:
         return _not_sent("invalid_api_key", "The API key of the batch was revoked or has expired.")
     assert isinstance(row.input, dict)
     assert isinstance(row.input["body"], dict)
-    body = json.dumps({**row.input["body"], "model": context.model}).encode()
+    model = spec.own_model or context.model
+    body = json.dumps({**row.input["body"], "model": model}).encode()
     record = RequestRecord(key)
     try:
         async with admitted(key, lambda: _charge(record, len(body))):
-            await in_db(_check_model, key, context.batch_id)
-            request = bounded(read_request(spec.endpoint, (), body, key.lane), key)
-            outcome = await _send(request, context, record)
+            request = bounded(read_request(spec.endpoint, (), body, spec.lane), key)
+            if spec.own_model:
+                outcome = await _label(request, key, record)
+            else:
+                await in_db(_check_model, key, context.batch_id)
+                outcome = await _send(request, context, record)
     except GatewayError as error:
-        if error.status == 429:
+        if error.status == 429 or error.retry_after:
             raise RowPostponed(str(error), error.retry_after or POSTPONED_SECONDS) from error
         record.status, record.has_ended = error.status, True
         outcome = _refused(error.status, openai_error(error.status, error.code, str(error)))
@@ -145,6 +118,14 @@ async def _send(
     record.status, record.has_ended = raw.status, True
     record.add(answer)
     return _accepted(raw.status, answer)
+
+
+async def _label(request: ProgramRequest, key: ApiKey, record: RequestRecord) -> RowOutcome:
+    record.start_own(request.model)
+    answer = await complete_with_label(request, key)
+    record.status, record.has_ended = 200, True
+    record.add(answer)
+    return _accepted(200, answer)
 
 
 def _accepted(status: int, answer: bytes) -> RowOutcome:

@@ -9,6 +9,7 @@ from typing import Any
 from apps.core.label_models.label_model import LabelModel, LabelModelError, LabelScores
 from apps.core.label_models.registry import Provider, provider_of
 from apps.core.models import ApiKey
+from apps.core.schemas.json_types import JsonObject
 from apps.gateway.answer import Answer
 from apps.gateway.errors import GatewayError
 from apps.gateway.limits.answers import check_own_model
@@ -22,6 +23,7 @@ from apps.servers.models import Server
 
 ReadText = Callable[[Mapping[str, Any]], str]
 SendLabel = Callable[[ProgramRequest, LabelModel, LabelScores, Answer], Awaitable[None]]
+COMPLETIONS = "/v1/chat/completions"
 JSON = (b"content-type", b"application/json")
 EVENTS = (b"content-type", b"text/event-stream; charset=utf-8")
 
@@ -46,10 +48,44 @@ async def answer_with_label(
         check_own_model(key, model)
         await _answer(provider, model, request, key, answer)
     except LabelModelError as error:
-        raise GatewayError(
-            error.status, error.code, str(error), retry_after=error.retry_after
-        ) from error
+        raise _gateway_error(error) from error
     return True
+
+
+async def complete_with_label(request: ProgramRequest, key: ApiKey) -> bytes:
+    """Return the whole chat completion of a model of the workbench itself.
+
+    Raises:
+        GatewayError: there is none. With `retry_after` there may be one later.
+    """
+    provider, model = await in_db(find_own_model, key, request.model)
+    text = _text_to_complete(request.fields)
+    try:
+        scores = await provider.score_text(key.user_id, model, text, request.lane.value)
+    except LabelModelError as error:
+        raise _gateway_error(error) from error
+    return completion(_begin(model, scores), request.fields, scores)
+
+
+def find_own_model(key: ApiKey, name: str) -> tuple[Provider, LabelModel]:
+    """Return a model of the workbench itself that the key may use. Blocks.
+
+    Raises:
+        GatewayError: there is no such model, or the key may not use it.
+    """
+    provider = provider_of(name)
+    try:
+        model = provider.find_model(key.user_id, name) if provider else None
+    except LabelModelError as error:
+        raise _gateway_error(error) from error
+    if provider is None or model is None:
+        raise GatewayError(404, "model_not_found", f"You have no classifier “{name[:100]}”.")
+    check_own_model(key, model)
+    return provider, model
+
+
+def _gateway_error(error: LabelModelError) -> GatewayError:
+    return GatewayError(error.status, error.code, str(error), retry_after=error.retry_after)
 
 
 async def _unknown(provider: Provider, request: ProgramRequest, key: ApiKey) -> GatewayError:
@@ -81,12 +117,7 @@ def _text_to_complete(fields: Mapping[str, Any]) -> str:
 async def _send_completion(
     request: ProgramRequest, model: LabelModel, scores: LabelScores, answer: Answer
 ) -> None:
-    begin = {
-        "id": f"chatcmpl-{uuid.uuid4().hex}",
-        "created": int(time.time()),
-        "model": model.id,
-        "system_fingerprint": f"version {scores.version}",
-    }
+    begin = _begin(model, scores)
     if not request.is_streamed:
         await answer.begin(200, [JSON])
         await answer.end(completion(begin, request.fields, scores))
@@ -96,6 +127,15 @@ async def _send_completion(
     for chunk in chunks(begin, request.fields, scores):
         await answer.write(chunk)
     await answer.end()
+
+
+def _begin(model: LabelModel, scores: LabelScores) -> JsonObject:
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "created": int(time.time()),
+        "model": model.id,
+        "system_fingerprint": f"version {scores.version}",
+    }
 
 
 async def _send_answers(
@@ -112,6 +152,6 @@ async def _send_answers(
 
 
 _ROUTES: Mapping[str, tuple[ReadText, SendLabel]] = {
-    "/v1/chat/completions": (_text_to_complete, _send_completion),
+    COMPLETIONS: (_text_to_complete, _send_completion),
     "/v1/systemone": (text_of_state, _send_answers),
 }

@@ -110,6 +110,7 @@ def _context(found: FileBatch) -> dict[str, Any]:
         "state": _state(found, job),
         "progress": progress,
         "servers": jobs.servers_of(job),
+        "own_model": job.spec.get("own_model", ""),
         "requests": job.total if is_reading else found.requests,
         "answered": counts[ItemStatus.ACCEPTED],
         "errors": errors,

@@ -18,7 +18,8 @@ from apps.batch.services import cancel_batch, create_batch, update_spec
 from apps.core.models import ApiKey
 from apps.gateway import program_request
 from apps.gateway.batches import request_row
-from apps.gateway.batches.request_row import HANDLER, BatchSpec, run_row
+from apps.gateway.batches.batch_spec import HANDLER, BatchSpec
+from apps.gateway.batches.request_row import run_row
 from apps.gateway.errors import GatewayError
 from apps.gateway.models import Usage
 from apps.gateway.program_request import ProgramRequest
