@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,6 +48,7 @@ class ProgramRequest:
     program: str
     headers: Mapping[str, str] = field(default_factory=dict)
     """Those that go to the model server."""
+    id: str = field(default_factory=lambda: uuid.uuid4().hex, compare=False)
 
     @property
     def route(self) -> Route:

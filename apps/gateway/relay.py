@@ -131,6 +131,7 @@ def _slot(
         owner=user.pk,
         share=str(key.pk),
         prefix=request.prefix,
+        request=request.id,
         waits=True,
     )
 

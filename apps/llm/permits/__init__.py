@@ -1,6 +1,7 @@
 """Permits: one request's right to one slot of a model server. The door of this folder."""
 
 from apps.llm.permits.acquire import permit
+from apps.llm.permits.model_waits import ModelWait, read_model_waits
 from apps.llm.permits.occupancy import (
     BUCKET_SECONDS,
     Occupancy,
@@ -46,6 +47,7 @@ __all__ = [
     "Lane",
     "Load",
     "ModelInUse",
+    "ModelWait",
     "NoSlot",
     "Occupancy",
     "Permit",
@@ -63,6 +65,7 @@ __all__ = [
     "permit",
     "permits_in_flight",
     "read_loads",
+    "read_model_waits",
     "read_occupancy",
     "read_prefill_rate",
     "read_totals",

@@ -135,7 +135,8 @@ class _Acquisition:
         permit, scope = self.permit, self.terms.scope
         permit.claim = json.dumps(json.loads(permit.claim) | {"scope": scope})
         parts = ("", "people", f"limit:{scope}", "models", f"turns:{scope}", f"prefixes:{scope}")
-        keys = [permit_key(permit.server_id, part) for part in (*parts, "model-uses")]
+        models = ("model-uses", "model-waits")
+        keys = [permit_key(permit.server_id, part) for part in (*parts, *models)]
         arguments = [permit.name, permit.claim, json.dumps(self.terms.as_arguments())]
         refusal: bytes = await self.holder.acquire(keys=keys, args=arguments)
         return refusal.decode()

@@ -53,11 +53,13 @@ def new_permit(terms: SlotTerms, request: SlotRequest) -> Permit:
     """Return a permit that is still to be acquired."""
     person, tokens = request.get("person"), request.get("tokens", 0)
     person_name = str(person or "somebody") if request["lane"] is Lane.INTERACTIVE else ""
+    name = uuid.uuid4().hex
     claim = {
         "label": request.get("label", ""),
         "owner": request.get("owner") or person or 0,
         "share": request.get("share", ""),
         "prefix": request.get("prefix", ""),
+        "request": request.get("request") or name,
         "waits": request.get("waits", False),
         "lane": request["lane"],
         "scope": terms.scope,
@@ -65,7 +67,6 @@ def new_permit(terms: SlotTerms, request: SlotRequest) -> Permit:
         "person": person_name,
         "tokens": min(tokens, terms.pool) if terms.pool else tokens,
     }
-    name = uuid.uuid4().hex
     return Permit(
         name, terms.server_id, json.dumps(claim), person_name, request.get("waits", False)
     )

@@ -80,6 +80,8 @@ class SlotRequest(TypedDict, total=False):
     """What takes turns with the others of its owner, such as a key."""
     prefix: str
     """Names the beginning of the prompt; requests of a share with the same stay together."""
+    request: str
+    """Names a request that asks again, under other permits, until its model may be loaded."""
     waits: bool
     """Wait for an idle slot in the lane IDLE."""
 

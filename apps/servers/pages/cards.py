@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.contrib.auth.models import User
 
-from apps.llm.permits import Occupancy, UsageBucket
+from apps.llm.permits import ModelWait, Occupancy, UsageBucket
 from apps.servers.facts import capacity
 from apps.servers.facts.slot_status import SlotStatus
 from apps.servers.models import Kind, Server, State
@@ -105,6 +105,7 @@ def build_card(
     viewer: User,
     slot_files: SlotFileSummary | None = None,
     findings: Sequence[str] = (),
+    model_waits: Sequence[ModelWait] = (),
 ) -> Card:
     """Build the card from what was read.
 
@@ -114,12 +115,13 @@ def build_card(
         viewer: the user; names of jobs are for their owners and staff.
         slot_files: of a server that saves slots.
         findings: what is wrong with it, as sentences.
+        model_waits: who waits for models that it has not loaded.
     """
     state = _state(server, health)
     reachable = state in {"ready", "stuck", "asleep"}
     rows = _slot_rows(server, occupancies, slots, viewer) if reachable else []
     views = [view for row in rows for view in row.views]
-    snapshot = take_snapshot(server, state, health, views, occupancies)
+    snapshot = take_snapshot(server, state, health, views, occupancies, model_waits)
     return Card(
         server=server,
         state=state,
@@ -160,7 +162,7 @@ def _line(
         reports_slots=bool(rows) and all(row.is_reported for row in rows),
         buckets=buckets,
         next_check=snapshot.next_check,
-        waiting=snapshot.waiting,
+        waiting=snapshot.waiting + sum(one.requests for one in snapshot.model_waits),
     )
 
 

@@ -37,7 +37,7 @@ class Line:
     rate: int | None
     """Tokens/s of the last minute; None where it does not answer."""
     waiting: int
-    """Requests of ours that wait for a slot."""
+    """Requests of ours that wait for a slot or a model."""
 
     @property
     def rank(self) -> int:

@@ -93,8 +93,10 @@ async def _card(
             )
 
     async with _few_cards.get():
-        found, buckets = await asyncio.gather(
-            asyncio.gather(*map(of_scope, scopes)), permits.usage_history(server.pk)
+        found, buckets, model_waits = await asyncio.gather(
+            asyncio.gather(*map(of_scope, scopes)),
+            permits.usage_history(server.pk),
+            permits.read_model_waits(server.pk),
         )
     occupancies, slots = [one for one, _ in found], [one for _, one in found]
     return build_card(
@@ -107,6 +109,7 @@ async def _card(
         viewer=viewer,
         slot_files=slot_files,
         findings=findings,
+        model_waits=model_waits,
     )
 
 

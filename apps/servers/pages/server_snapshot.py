@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from apps.llm.permits import Lane, Occupancy
+from apps.llm.permits import Lane, ModelWait, Occupancy
 from apps.servers.models import Server, State
 from apps.servers.pages.slots.slot_view import SlotView
 from apps.servers.services import Health
@@ -39,6 +39,8 @@ class ServerSnapshot:
     """Requests of ours that wait for a slot."""
     waiting_agents: int = 0
     """Those of them that are agents'; the others are people's."""
+    model_waits: Sequence[ModelWait] = ()
+    """Requests of programs that wait until their model may be loaded."""
     people: int = 0
     """Slots that jobs leave free because people are chatting."""
     wait_reason: str = ""
@@ -64,6 +66,7 @@ def take_snapshot(
     health: Health,
     views: Sequence[SlotView],
     occupancies: Mapping[str, Occupancy],
+    model_waits: Sequence[ModelWait] = (),
 ) -> ServerSnapshot:
     """Put together what is known about a server now.
 
@@ -83,6 +86,7 @@ def take_snapshot(
         views=views,
         waiting=len(queue.waiting),
         waiting_agents=sum(one.wants == Lane.AGENT for one in queue.waiting),
+        model_waits=model_waits,
         people=queue.people,
         wait_reason=queue.wait_reason,
         limit=cut.limit,

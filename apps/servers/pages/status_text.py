@@ -56,20 +56,23 @@ def _ready(server: ServerSnapshot) -> list[str]:
     sentences += _busy(server)
     if server.waiting:
         waiting = f"{count(server.waiting, 'request')} {_waits(server.waiting)} for a slot"
-        sentences.append(waiting + _lanes(server))
+        sentences.append(waiting + _lanes(server.waiting, server.waiting_agents))
+    for one in server.model_waits:
+        waiting = f"{count(one.requests, 'request')} {_waits(one.requests)} for {one.model}"
+        sentences.append(waiting + _lanes(one.requests, one.agents))
     if wait_reason := _wait_reason(server):
         sentences.append(wait_reason)
     return sentences or [_idle(server)]
 
 
-def _lanes(server: ServerSnapshot) -> str:
+def _lanes(waiting: int, agents: int) -> str:
     """Say how many waiting requests are people's and agents'; "" where none is an agent's."""
-    if not server.waiting_agents:
+    if not agents:
         return ""
-    people = server.waiting - server.waiting_agents
+    people = waiting - agents
     if not people:
-        return ", all of agents" if server.waiting > 1 else ", of an agent"
-    return f": {people:,} of people, {server.waiting_agents:,} of agents"
+        return ", all of agents" if waiting > 1 else ", of an agent"
+    return f": {people:,} of people, {agents:,} of agents"
 
 
 def _idle(server: ServerSnapshot) -> str:

@@ -8,13 +8,14 @@ import httpx2
 import pytest
 from asgiref.sync import sync_to_async
 
-from apps.llm.permits import terms
+from apps.llm.permits import ModelWait, read_model_waits, terms
 from apps.servers.models import Server
 from apps.servers.services import refresh_server
 from tests.backends.model_files import write_models
 from tests.backends.relay import Counts, Relay
 from tests.backends.stacks.llama_servers import KEY
 from tests.backends.stacks.routers import preset_router
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -65,6 +66,26 @@ async def test_two_programs_do_not_swap_their_models_with_each_request(
     await work_together(program, lane, 12)
     assert len(counts.asked) == 24
     assert counts.switches == 1
+
+
+@pytest.mark.parametrize("lane", ["agent", "person"])
+async def test_who_waits_for_a_model_is_seen_once_however_often_it_asks(
+    program: httpx2.AsyncClient, counts: Counts, lane: str
+) -> None:
+    server = await Server.objects.aget()
+    working = asyncio.create_task(work_together(program, lane, 6))
+    seen: set[ModelWait] = set()
+
+    async def is_done() -> bool:
+        seen.update(await read_model_waits(server.pk))
+        return working.done()
+
+    await until(is_done, within=300)
+    await working
+    agents = int(lane == "agent")
+    [waiting] = seen
+    assert waiting in {ModelWait("alpha", 1, agents), ModelWait("beta", 1, agents)}
+    assert await read_model_waits(server.pk) == []
 
 
 async def test_neither_waits_until_the_other_is_done(

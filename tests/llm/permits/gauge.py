@@ -94,9 +94,9 @@ async def until_row_refused(server: Server) -> str:
 
 
 async def later(server: Server, seconds: int) -> None:
-    """As if so much time had passed since people were active, models used and requests refused."""
+    """As if so much time had passed since people, models and refusals, and for models that wait."""
     redis, back = async_redis(), -seconds * 1000
-    for part in ("people", "models"):
+    for part in ("people", "models", "model-waits"):
         for member in await redis.zrange(permit_key(server.pk, part), 0, -1):
             await redis.zincrby(permit_key(server.pk, part), back, member)
     uses = permit_key(server.pk, "model-uses")

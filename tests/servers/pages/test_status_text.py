@@ -2,6 +2,7 @@
 
 import pytest
 
+from apps.llm.permits import ModelWait
 from apps.servers.pages.server_snapshot import ServerSnapshot
 from apps.servers.pages.slots.slot_view import Occupant, SlotView
 from apps.servers.pages.status_text import describe, format_duration
@@ -26,6 +27,11 @@ def four(*boxes: SlotView, **more: object) -> ServerSnapshot:
     ("moment", "words"),
     [
         (four(), "Idle."),
+        (
+            four(CHAT, waiting=1, model_waits=[ModelWait("blue", 3, 2), ModelWait("red", 1, 0)]),
+            "1 of 4 slots busy with chat. 1 request waits for a slot. "
+            "3 requests wait for blue: 1 of people, 2 of agents. 1 request waits for red.",
+        ),
         (ServerSnapshot(slots=1, views=[FREE]), "Idle."),
         (
             four(REVIEWS, REVIEWS, REVIEWS, REVIEWS),

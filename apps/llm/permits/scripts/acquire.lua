@@ -5,7 +5,7 @@
 -- KEYS[4]: a sorted set, the models people used, by time.
 -- KEYS[5]: a sorted set, the people and keys of each lane who got a slot, by the time of their last one.
 -- KEYS[6]: a hash, the beginning of the prompt that each key of each person sent last.
--- KEYS[7]: see models.lua.
+-- KEYS[7], KEYS[8]: see models.lua.
 -- ARGV: name of the permit, the claim, the terms (both JSON, see terms.py).
 
 -- For this many ms it counts who got a slot last.
@@ -98,6 +98,7 @@ local function revoke(entry)
 end
 
 local function grant()
+  if terms.swaps then forget_model_wait(claim) end
   if terms.swaps and terms.listed then note_granted(claim.scope, lane, takes_turns, is_loaded) end
   claim.since, claim.ends = now, now + terms.lease
   store(name, claim)
@@ -120,6 +121,7 @@ end
 -- Keeps the request's place in the queue. Those of batch and idle work are not shown as waiting.
 local function wait()
   if lane == 'idle' and not claim.waits then return end
+  if terms.swaps then forget_model_wait(claim) end
   claim.lane = (person_waits or lane == 'agent') and 'waiting' or 'queued'
   claim.wants, claim.since, claim.ends = lane, since, now + terms.waiter
   store(name, claim)
@@ -208,6 +210,7 @@ end
 -- are in its way: other programs could not help.
 local function refuse_model(other)
   if lane == 'idle' then return 'model' end
+  if takes_turns then note_model_wait(claim, terms) end
   local can_have = models_of_people < terms.models_at_once
   if takes_turns and terms.listed and can_have then note_wanted(claim.scope, lane, terms) end
   return refuse('model:' .. other)

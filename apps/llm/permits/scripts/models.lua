@@ -8,6 +8,8 @@
 --   began   when the first request ended since it was loaded; absent until then
 --   wanted:<lane>, asked:<lane>   since when its programs wait until the model may be loaded, and when
 --           one of them asked last
+-- KEYS[8]: a sorted set, the requests of programs that wait until their model may be loaded, each as
+-- lane:request:model, by the time at which it has left if it does not ask again.
 
 local model_uses = {}
 
@@ -107,4 +109,18 @@ local function note_granted(model, lane, takes_turns, was_in_memory)
   end
   if takes_turns then use[lane], use['wanted:' .. lane], use['asked:' .. lane] = now, nil, nil end
   store_model_use(model, use)
+end
+
+local function model_wait(claim)
+  return claim.lane .. ':' .. (claim.request or '') .. ':' .. claim.scope
+end
+
+local function note_model_wait(claim, terms)
+  redis.call('ZREMRANGEBYSCORE', KEYS[8], '-inf', now)
+  redis.call('ZADD', KEYS[8], now + terms.waiter, model_wait(claim))
+  redis.call('PEXPIRE', KEYS[8], terms.waiter)
+end
+
+local function forget_model_wait(claim)
+  redis.call('ZREM', KEYS[8], model_wait(claim))
 end
