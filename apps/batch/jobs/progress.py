@@ -15,6 +15,7 @@ from apps.batch.models import (
     FINISHED,
     OPEN,
     Batch,
+    BatchServer,
     BatchStatus,
     Item,
     ItemStatus,
@@ -26,6 +27,7 @@ from apps.servers.models import Kind
 
 RATE_WINDOW = timedelta(seconds=30)
 ALL_SLOTS = 10_000
+AT_WORK = (BatchServer.State.WORKING, BatchServer.State.WAITING)
 REPORT_CACHED = (Kind.LLAMA_SERVER, Kind.ROUTER, Kind.LLAMA_SWAP)
 NO_WORKER = (
     "Waiting for a worker: no process runs jobs now. An admin starts one with "
@@ -117,9 +119,15 @@ def _cached_share(batch: Batch) -> float | None:
 
 
 def _parallel_rows(batch: Batch) -> int:
+    """Return how many rows may be in flight, at all servers that work on the batch now."""
     if batch.server is None:
         return 0
-    return min(batch.width or ALL_SLOTS, batch.server.slots_of(batch.model))
+    slots = batch.server.slots_of(batch.model)
+    if batch.all_servers or batch.may_fall_back:
+        at_work = batch.servers.filter(state__in=AT_WORK).select_related("server")
+        own = [entry for entry in at_work if not entry.is_fallback] or at_work
+        slots = sum(entry.server.slots_of(entry.model) for entry in own) or slots
+    return min(batch.width or ALL_SLOTS, slots)
 
 
 def _eta_seconds(

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from apps.batch import services
-from apps.batch.models import Batch, BatchStatus, ItemStatus, ThroughputHistory
+from apps.batch.models import Batch, BatchServer, BatchStatus, ItemStatus, ThroughputHistory
 from apps.batch.pump import metrics
 from apps.batch.scheduler.concurrency_probe import ProbeResult
 from apps.batch.scheduler.throughput import Point
@@ -27,6 +27,29 @@ def test_accepted_rows_since_follows_the_order_of_acceptance(make_batch: MakeBat
     assert [item.index for item in every] == [2, 0, 1]
     later = services.accepted_rows_since(batch.pk, every[1].finished, every[1].index)
     assert [item.index for item in later] == [1]
+
+
+def test_the_slots_are_those_of_all_servers_at_work(make_batch: MakeBatch, server: Server) -> None:
+    batch = make_batch(1)
+    own = services.compute_progress(batch).width
+    assert own == server.slots_of(batch.model)
+    batch.all_servers = True
+    assert services.compute_progress(batch).width == own  # nobody else has joined yet
+    other, away, spare = (
+        Server.objects.create(
+            name=name, base_url=f"http://{name}/v1", stored_facts={"slots": slots}
+        )
+        for name, slots in (("other", 3), ("away", 5), ("spare", 7))
+    )
+    for one in (server, other):
+        BatchServer.objects.create(batch=batch, server=one)
+    BatchServer.objects.create(batch=batch, server=away, state=BatchServer.State.AWAY)
+    BatchServer.objects.create(batch=batch, server=spare, is_fallback=True)
+    assert services.compute_progress(batch).width == own + 3
+    batch.servers.filter(is_fallback=False).update(state=BatchServer.State.AWAY)
+    assert services.compute_progress(batch).width == 7
+    batch.width = 2
+    assert services.compute_progress(batch).width == 2
 
 
 def test_has_accepted_row_ignores_the_row_itself(make_batch: MakeBatch) -> None:
