@@ -39,6 +39,9 @@ class Sample(models.Model):
     cut_off = models.PositiveBigIntegerField(default=0)
     cut_off_cs = models.PositiveBigIntegerField(default=0)
     cut_off_cs2 = models.PositiveBigIntegerField(default=0)
+    prompt_cut = models.PositiveBigIntegerField(default=0)
+    too_long = models.PositiveBigIntegerField(default=0)
+    prompt_sizes = models.JSONField(default=list, help_text="Prompts in each bucket.")
     first_ms = models.PositiveBigIntegerField(default=0)
     first_tokens = models.JSONField(default=list, help_text="Requests in each bucket.")
 

@@ -1,8 +1,10 @@
 """What another room provides to this one: it registers once, when it starts."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from apps.servers.models import Server
 
 HOURS = 24
 """The time before now that `Traffic` covers."""
@@ -102,6 +104,25 @@ NO_SWAPS = Swaps()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """How long the prompts were that came."""
+
+    requests: int = 0
+    """Those whose tokens were counted, the refused included."""
+    usual: int = 0
+    """Tokens that 95 % of them had at most."""
+    largest: int = 0
+    """Tokens that none of them had more of."""
+    cut: int = 0
+    """Those of which earlier messages were left out, so that they fit."""
+    refused: int = 0
+    """Those that were refused as too long."""
+
+
+NO_PROMPTS = Prompts()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
     """What requests through Workbench to one model came to in the last `HOURS`."""
 
@@ -109,6 +130,9 @@ class Traffic:
     """Answers of chats and programs of which it is known how they ended."""
     only_thought: int = 0
     """Those of them whose max tokens were used up by their thought."""
+    written: int = 0
+    """Generated tokens."""
+    prompts: Prompts = NO_PROMPTS
     drafts: Drafts = NO_DRAFTS
     cuts: Cuts = NO_CUTS
     speeds: Speeds = NO_SPEEDS
@@ -139,3 +163,27 @@ def read_traffic(servers: Iterable[int]) -> ByModel:
 
 def traffic_of(recorded: ByModel, server: int, model: str) -> Traffic:
     return recorded.get((server, model)) or recorded.get((server, ""), NO_TRAFFIC)
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A GPU of a server's machine."""
+
+    name: str
+    """As its driver names it; "": not reported."""
+    memory: int
+    """MiB, all of it."""
+
+
+GpuReader = Callable[[Server], Awaitable[Sequence[Gpu]]]
+
+_gpu_readers: list[GpuReader] = []
+
+
+def register_gpus(reader: GpuReader) -> None:
+    _gpu_readers[:] = [reader]
+
+
+async def read_gpus(server: Server) -> Sequence[Gpu]:
+    """The GPUs of a server's machine; []: not reported."""
+    return await _gpu_readers[0](server) if _gpu_readers else []

@@ -108,7 +108,9 @@ def test_more_samples_take_no_more_rows(gpu: Server) -> None:
     for second in range(30):
         store.add(gpu, {"": Measurement(readings=1, seconds=1, completion=10)}, NOON + second)
     assert Sample.objects.count() == len(store.RESOLUTIONS)
-    assert latest(gpu) == Measurement(readings=30, seconds=30, completion=300, first_tokens=[])
+    assert latest(gpu) == Measurement(
+        readings=30, seconds=30, completion=300, first_tokens=[], prompt_sizes=[]
+    )
 
 
 def test_fine_rows_go_and_coarse_ones_stay(gpu: Server) -> None:

@@ -4,10 +4,20 @@ import time
 
 import pytest
 
+from apps.llm.permits import PROMPT_TOKEN_BOUNDS
 from apps.monitoring.history import store
 from apps.monitoring.history.measurement import Measurement
 from apps.servers.models import Server
-from apps.tuning.hooks import Cuts, Drafts, Speeds, Swaps, Traffic, read_traffic, traffic_of
+from apps.tuning.hooks import (
+    Cuts,
+    Drafts,
+    Prompts,
+    Speeds,
+    Swaps,
+    Traffic,
+    read_traffic,
+    traffic_of,
+)
 
 
 @pytest.fixture
@@ -20,10 +30,16 @@ def test_traffic_of_a_model_is_that_of_the_last_day(gpu: Server) -> None:
     for moment, ended in ((now - 2 * store.DAY, 100), (now - 7200, 6), (now, 3)):
         drafts = {"drafted": 3 * ended, "draft_accepted": ended, "drafting": 2 * ended}
         cuts = {"cut_off": ended, "cut_off_cs": 3000 * ended, "cut_off_cs2": 9_000_000 * ended}
-        one = Measurement(ended=ended, only_thought=ended // 3, **drafts, **cuts)
+        one = Measurement(
+            ended=ended, only_thought=ended // 3, completion=7 * ended, **drafts, **cuts
+        )
         store.add(gpu, {"": one, "qwen": one}, moment)
     traffic = Traffic(
-        ended=9, only_thought=3, drafts=Drafts(27, 9, 18), cuts=Cuts(9, 27_000, 81_000_000)
+        ended=9,
+        only_thought=3,
+        written=63,
+        drafts=Drafts(27, 9, 18),
+        cuts=Cuts(9, 27_000, 81_000_000),
     )
     assert read_traffic([gpu.pk]) == {(gpu.pk, "qwen"): traffic}
     assert read_traffic([gpu.pk + 1]) == {}
@@ -70,3 +86,17 @@ def test_loads_are_those_of_the_server_with_what_they_cost(gpu: Server) -> None:
     )
     assert traffic_of(recorded, gpu.pk, "qwen").swaps == swaps
     assert traffic_of(recorded, gpu.pk, "").swaps == swaps
+
+
+def test_prompts_have_their_sizes_and_what_did_not_fit(gpu: Server) -> None:
+    now = time.time()
+    sizes = [0] * PROMPT_TOKEN_BOUNDS.index(4096) + [18, 2]
+    one = Measurement(prompt_sizes=sizes, prompt_cut=3, too_long=1)
+    for moment in (now, now - store.HOUR):
+        store.add(gpu, {"qwen": one}, moment)
+    store.add(gpu, {"qwen": Measurement(requests=5)}, now - 2 * store.HOUR)
+    larger = PROMPT_TOKEN_BOUNDS[PROMPT_TOKEN_BOUNDS.index(4096) + 1]
+    found = traffic_of(read_traffic([gpu.pk]), gpu.pk, "qwen").prompts
+    assert found == Prompts(
+        requests=40, usual=(4096 + larger + 1) // 2, largest=larger, cut=6, refused=2
+    )

@@ -334,6 +334,7 @@ class Turn:
             person=prompt.person,
             on_wait=lambda: self.log.add("queued"),
         ) as held:
+            held.is_prompt_cut = prepared.cut_before_message is not None
             is_first = outcome.first_token is None
             if is_first:
                 outcome.sent_at = time.perf_counter()

@@ -27,6 +27,7 @@ from apps.llm.permits.terms import (
 )
 from apps.llm.permits.totals import (
     FIRST_TOKEN_BOUNDS_MS,
+    PROMPT_TOKEN_BOUNDS,
     Counts,
     Load,
     read_loads,
@@ -42,6 +43,7 @@ from apps.llm.permits.wait_reason import (
 __all__ = [
     "BUCKET_SECONDS",
     "FIRST_TOKEN_BOUNDS_MS",
+    "PROMPT_TOKEN_BOUNDS",
     "RECOVER_SECONDS",
     "Counts",
     "Lane",

@@ -41,6 +41,11 @@ class Permit:
     """The request ended with an error of the server."""
     cut_off_after: float | None = None
     """Seconds after which something on the way ended the request; None: nothing did."""
+    is_prompt_cut: bool = False
+    """The prompt lacks earlier messages, so that it fits."""
+    too_long_tokens: int | None = None
+    """Tokens of a prompt that the server refused as too long, 0 if it did not say; None: it did
+    not refuse it."""
     first_token_ms: float | None = None
     """From sending the request to its first token; None: not measured."""
 

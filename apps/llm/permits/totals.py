@@ -23,6 +23,8 @@ FIRST_TOKEN_BOUNDS_MS = (
 LEAST_PREFILL = 128
 # Fewer tokens in all say little of how fast a server reads.
 LEAST_READ = 1_000
+# The same of the tokens of prompts: three to a doubling, from 64 to a million.
+PROMPT_TOKEN_BOUNDS = tuple(round(64 * 2 ** (step / 3)) for step in range(43))
 Counts = Counter[str]
 """Names: requests, failed, prompt, cached, reported, completion (as in `UsageBucket`), timed and
 timed_ms (tokens whose generation was timed, and that time), ended (answers whose end is known),
@@ -31,7 +33,10 @@ up), drafted and draft_accepted (tokens that a draft proposed, and those of them
 accepted), drafting (generated tokens of such answers), prefilled and prefill_ms (prompt tokens
 that were processed, of prompts that were not short, and that time), cut_off, cut_off_cs and
 cut_off_cs2 (requests that something on the way ended, their ages in hundredths of a second, and
-the squares), first_ms (the sum), and first_<number> for each bucket of the histogram."""
+the squares), prompt_cut (prompts of which earlier messages were left out, so that they fit),
+too_long (those that were refused), size_<number> for each bucket of the tokens of all prompts, the
+refused included, first_ms (the sum), and first_<number> for each bucket of the time to the first
+token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ def request_counts(permit: Permit) -> dict[str, int]:
             }
         if cost.prefilled >= LEAST_PREFILL and cost.prefill_ms >= 1:
             counts |= {"prefilled": cost.prefilled, "prefill_ms": round(cost.prefill_ms)}
+    counts |= _prompt_counts(permit)
     if permit.is_only_thought is not None:
         counts |= {"ended": 1, "only_thought": int(permit.is_only_thought)}
     if permit.failed:
@@ -73,6 +79,18 @@ def request_counts(permit: Permit) -> dict[str, int]:
             "first_ms": round(first),
         }
     return {name: amount for name, amount in counts.items() if amount > 0}
+
+
+def _prompt_counts(permit: Permit) -> dict[str, int]:
+    """Return what a request adds to the counts of prompts by their size."""
+    tokens = permit.usage.prompt_tokens if permit.usage is not None else permit.too_long_tokens
+    counts = {
+        "prompt_cut": int(permit.is_prompt_cut and permit.usage is not None),
+        "too_long": int(permit.too_long_tokens is not None),
+    }
+    if tokens:
+        counts[f"size_{bisect_left(PROMPT_TOKEN_BOUNDS, tokens)}"] = 1
+    return counts
 
 
 def read_totals(server_ids: Sequence[int]) -> dict[int, dict[str, Counts]]:

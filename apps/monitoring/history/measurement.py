@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import zip_longest
 
-from apps.llm.permits import FIRST_TOKEN_BOUNDS_MS
+from apps.llm.permits import FIRST_TOKEN_BOUNDS_MS, PROMPT_TOKEN_BOUNDS
 from apps.monitoring.gpus.reading import GpuReading
 
 BUCKETS = len(FIRST_TOKEN_BOUNDS_MS) + 1
+SIZES = len(PROMPT_TOKEN_BOUNDS) + 1
+# Counts by bucket; their names in the totals begin so.
+HISTOGRAMS = {"first_tokens": ("first", BUCKETS), "prompt_sizes": ("size", SIZES)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,12 @@ class Measurement:
     """Requests that something on the way ended, their ages in hundredths of a second, squares."""
     cut_off_cs: int = 0
     cut_off_cs2: int = 0
+    prompt_cut: int = 0
+    """Prompts of which earlier messages were left out, so that they fit."""
+    too_long: int = 0
+    """Prompts that were refused as too long."""
+    prompt_sizes: Sequence[int] = ()
+    """Prompts by their tokens, the refused included: a count for each bucket."""
     first_ms: int = 0
     first_tokens: Sequence[int] = ()
     """Requests by the time to their first token: a count for each bucket."""
@@ -75,9 +84,12 @@ class Measurement:
             counts: as in `apps.llm.permits.Counts`.
             others: readings, busy, waiting, slots, away, seconds.
         """
-        first = [counts.get(f"first_{number}", 0) for number in range(BUCKETS)]
         plain = {name: counts[name] for name in cls.names() if name in counts}
-        return cls(**plain, **others, first_tokens=first if any(first) else ())  # type: ignore[arg-type]
+        histograms: dict[str, Sequence[int]] = {}
+        for name, (prefix, buckets) in HISTOGRAMS.items():
+            found = [counts.get(f"{prefix}_{number}", 0) for number in range(buckets)]
+            histograms[name] = found if any(found) else ()
+        return cls(**plain, **others, **histograms)  # type: ignore[arg-type]
 
     @classmethod
     def from_gpus(cls, gpus: Sequence[GpuReading]) -> "Measurement":
@@ -94,16 +106,16 @@ class Measurement:
         )
 
     def __add__(self, other: "Measurement") -> "Measurement":
-        first = [
-            mine + theirs
-            for mine, theirs in zip_longest(self.first_tokens, other.first_tokens, fillvalue=0)
-        ]
         plain = {
             name: getattr(self, name) + getattr(other, name)
             for name in self.names()
-            if name != "first_tokens"
+            if name not in HISTOGRAMS
         }
-        return Measurement(**plain, first_tokens=first)
+        return Measurement(
+            **plain,
+            prompt_sizes=_add(self.prompt_sizes, other.prompt_sizes),
+            first_tokens=_add(self.first_tokens, other.first_tokens),
+        )
 
     @property
     def prompt_per_second(self) -> float | None:
@@ -149,15 +161,27 @@ class Measurement:
 
         Within a bucket they are taken as evenly spread; beyond the last bound it is that bound.
         """
-        total = sum(self.first_tokens)
-        if not total:
-            return None
-        wanted, seen, lower = share * total, 0.0, 0.0
-        for count, upper in zip(self.first_tokens, FIRST_TOKEN_BOUNDS_MS, strict=False):
-            if count and seen + count >= wanted:
-                return lower + (upper - lower) * (wanted - seen) / count
-            seen, lower = seen + count, float(upper)
-        return lower
+        return _quantile(self.first_tokens, FIRST_TOKEN_BOUNDS_MS, share)
+
+    def prompt_tokens(self, share: float) -> float | None:
+        """The tokens that this share of prompts had at most; see `first_token_ms`."""
+        return _quantile(self.prompt_sizes, PROMPT_TOKEN_BOUNDS, share)
+
+
+def _add(one: Sequence[int], other: Sequence[int]) -> list[int]:
+    return [mine + theirs for mine, theirs in zip_longest(one, other, fillvalue=0)]
+
+
+def _quantile(counts: Sequence[int], bounds: Sequence[int], share: float) -> float | None:
+    total = sum(counts)
+    if not total:
+        return None
+    wanted, seen, lower = share * total, 0.0, 0.0
+    for count, upper in zip(counts, bounds, strict=False):
+        if count and seen + count >= wanted:
+            return lower + (upper - lower) * (wanted - seen) / count
+        seen, lower = seen + count, float(upper)
+    return lower
 
 
 def total(points: Iterable[Measurement | None]) -> Measurement:

@@ -6,15 +6,26 @@ from dataclasses import replace
 
 from django.db.models import Q, Sum
 
+from apps.monitoring.history.prompts import read_prompts
 from apps.monitoring.history.speeds import read_speeds
 from apps.monitoring.history.store import HOUR
 from apps.monitoring.history.swaps import read_swaps
 from apps.monitoring.models import Sample
-from apps.tuning.hooks import HOURS, NO_SPEEDS, NO_SWAPS, NO_TRAFFIC, ByModel, Cuts, Drafts, Traffic
+from apps.tuning.hooks import (
+    HOURS,
+    NO_PROMPTS,
+    NO_SPEEDS,
+    NO_SWAPS,
+    NO_TRAFFIC,
+    ByModel,
+    Cuts,
+    Drafts,
+    Traffic,
+)
 
 STEP = 300  # the resolution that is kept for two days
 SHORT_STEP, GPU_SECONDS = 30, 600
-SUMS = ("ended", "only_thought", "drafted", "draft_accepted", "drafting")
+SUMS = ("ended", "only_thought", "completion", "drafted", "draft_accepted", "drafting")
 CUTS = ("cut_off", "cut_off_cs", "cut_off_cs2")
 
 
@@ -22,7 +33,7 @@ def read_traffic(servers: Iterable[int]) -> ByModel:
     """Add up the samples of each model of these servers. Blocks."""
     now, servers = int(time.time()), list(servers)
     memory, speeds = _gpu_memory(servers, now), read_speeds(servers, now)
-    swaps = read_swaps(servers, now)
+    swaps, prompts = read_swaps(servers, now), read_prompts(servers, now)
     rows = (
         Sample.objects.filter(server__in=servers, step=STEP, start__gte=now - HOURS * HOUR)
         .exclude(model="")
@@ -38,6 +49,7 @@ def read_traffic(servers: Iterable[int]) -> ByModel:
             gpu_memory=memory.get(place[0]),
             swaps=swaps.get(place[0], NO_SWAPS),
             speeds=speeds.get(place, NO_SPEEDS),
+            prompts=prompts.get(place, NO_PROMPTS),
         )
         for place, one in found.items()
     }
@@ -59,6 +71,7 @@ def _traffic(row: Mapping[str, int]) -> Traffic:
     return Traffic(
         ended=row["sum_ended"],
         only_thought=row["sum_only_thought"],
+        written=row["sum_completion"],
         drafts=Drafts(row["sum_drafted"], row["sum_draft_accepted"], row["sum_drafting"]),
         cuts=Cuts(*(row[f"sum_{name}"] for name in CUTS)),
     )

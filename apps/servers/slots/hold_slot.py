@@ -82,6 +82,8 @@ async def _records_failure(server: Server, model: str, held: Permit) -> AsyncIte
         held.failed = True
         if isinstance(error, errors.ProxyTimeout | errors.CutOff):
             held.cut_off_after = time.monotonic() - began
+        if isinstance(error, errors.PromptTooLong):
+            held.too_long_tokens = error.tokens or 0
         await _record_failure(server, error, model)
         raise
 

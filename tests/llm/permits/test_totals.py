@@ -1,13 +1,14 @@
 """What requests to each model of a server came to."""
 
 import asyncio
+from bisect import bisect_left
 from contextlib import suppress
 
 import pytest
 
 from apps.llm import errors, permits
 from apps.llm.events import Usage
-from apps.llm.permits import FIRST_TOKEN_BOUNDS_MS, Lane
+from apps.llm.permits import FIRST_TOKEN_BOUNDS_MS, PROMPT_TOKEN_BOUNDS, Lane
 from apps.servers.services import hold_slot
 from tests.llm.permits.gauge import a_server
 
@@ -25,9 +26,9 @@ async def test_totals_add_what_requests_to_each_model_cost() -> None:
     assert totals == {
         "qwen:7b": {
             **{"requests": 2, "prompt": 200, "cached": 160, "reported": 200, "completion": 40},
-            **{"timed": 20, "timed_ms": 400},
+            **{"timed": 20, "timed_ms": 400, "size_2": 2},
         },
-        "other": {"requests": 1, "prompt": 10, "completion": 5},
+        "other": {"requests": 1, "prompt": 10, "completion": 5, "size_0": 1},
     }
 
 
@@ -70,6 +71,23 @@ async def test_totals_count_drafts_with_the_tokens_of_their_answers() -> None:
     counts = totals["qwen"]
     drafts = (counts["drafted"], counts["draft_accepted"], counts["drafting"])
     assert drafts == (30, 4, 20)
+
+
+async def test_totals_count_prompts_by_size_cut_and_refused() -> None:
+    server = a_server(2)
+    for tokens, is_cut in ((4000, True), (4000, False)):
+        async with hold_slot(server, lane=Lane.INTERACTIVE, model="qwen") as held:
+            held.is_prompt_cut = is_cut
+            held.record_usage(Usage(tokens, 0, 5))
+    for error in (errors.PromptTooLong(9000, 4096), errors.PromptTooLong()):
+        with suppress(errors.PromptTooLong):
+            async with hold_slot(server, lane=Lane.BATCH, model="qwen"):
+                raise error
+    totals = (await asyncio.to_thread(permits.read_totals, [server.pk]))[server.pk]
+    counts = totals["qwen"]
+    size, larger = (bisect_left(PROMPT_TOKEN_BOUNDS, tokens) for tokens in (4000, 9000))
+    assert (counts["prompt_cut"], counts["too_long"], counts["failed"]) == (1, 2, 2)
+    assert (counts[f"size_{size}"], counts[f"size_{larger}"]) == (2, 1)
 
 
 async def test_load_has_holders_by_model() -> None:

@@ -138,13 +138,13 @@ def test_ten_servers_cost_no_more_queries_than_one(
     create("One", free_port())
     staff_browser.get(address)
     # The session, the user, the servers, their defaults, the actions on their models, twice a
-    # minute what was recorded of them, of their GPUs and of their loads; on a whole page what is
-    # new in chats, the alerts, and its look.
-    with django_assert_max_num_queries(9 + news):
+    # minute what was recorded of them, of their GPUs, loads and prompts; on a whole page what
+    # is new in chats, the alerts, and its look.
+    with django_assert_max_num_queries(10 + news):
         staff_browser.get(address)
     for number in range(10):
         create(f"Server {number}", free_port())
-    with django_assert_max_num_queries(9 + news):
+    with django_assert_max_num_queries(10 + news):
         staff_browser.get(address)
 
 
