@@ -16,6 +16,7 @@ from apps.monitoring.gpus.reading import GpuReading
 # It answers with all that it holds unless a moment is named; its clock may differ from ours.
 RECENT = timedelta(minutes=10)
 MOST_GPUS = 64
+MOST_CHARACTERS = 200
 
 
 async def read(client: Client) -> list[GpuReading]:
@@ -45,6 +46,7 @@ def _reading(stat: Mapping[str, Any]) -> GpuReading | None:
     return GpuReading(
         memory_used=int(used),
         memory_total=int(total),
+        name=str(stat.get("name") or "")[:MOST_CHARACTERS],
         busy=None if percent is None else min(percent / 100, 1.0),
         power=_number(stat, "power_draw_w") or None,
     )

@@ -34,9 +34,15 @@ def _readings() -> Iterator[GpuReading]:
         yield GpuReading(
             memory_used=memory.used // MIB,
             memory_total=memory.total // MIB,
+            name=_text(_if_supported(pynvml.nvmlDeviceGetName, gpu)),
             busy=None if rates is None else rates.gpu / 100,
             power=None if milliwatts is None else milliwatts / 1000,
         )
+
+
+def _text(value: str | bytes | None) -> str:
+    """Older versions of the library return bytes."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value or ""
 
 
 def _if_supported(read: Callable[[Any], T], gpu: Any) -> T | None:

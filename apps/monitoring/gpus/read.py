@@ -8,6 +8,7 @@ from apps.monitoring.gpus import llama_swap, nvml
 from apps.monitoring.gpus.reading import GpuReading
 from apps.servers.models import Kind, Server
 from apps.servers.services import Target
+from apps.tuning.hooks import Gpu
 
 
 async def read_gpus(server: Server) -> list[GpuReading]:
@@ -19,6 +20,11 @@ async def read_gpus(server: Server) -> list[GpuReading]:
     if is_local(server.base_url):
         return await asyncio.to_thread(nvml.read)
     return []
+
+
+async def read_named_gpus(server: Server) -> list[Gpu]:
+    """Return the name and memory of each GPU of the server's machine; []: not reported."""
+    return [Gpu(gpu.name, gpu.memory_total) for gpu in await read_gpus(server)]
 
 
 def is_local(url: str) -> bool:

@@ -8,6 +8,8 @@ class GpuReading:
     memory_used: int
     """MiB, as `memory_total`."""
     memory_total: int
+    name: str = ""
+    """As its driver names it; "": not reported."""
     busy: float | None = None
     """The share of the last moments in which it computed, 0 to 1; None: not reported."""
     power: float | None = None

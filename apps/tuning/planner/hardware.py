@@ -25,6 +25,8 @@ class Hardware:
     memory_gib: float
     bandwidth_gb: float | None
     """10^9 bytes a second; None: not known."""
+    teraflops: float | None = None
+    """10^12 operations a second on matrices of 16 bits, without sparsity; None: not known."""
     count: int = 1
     """Several of the same: memory adds up, the layers take turns, so bandwidth does not."""
 
@@ -46,48 +48,53 @@ class Hardware:
         """Bytes a second."""
         return None if self.bandwidth_gb is None else self.bandwidth_gb * 1e9
 
+    @property
+    def flops(self) -> float | None:
+        """Operations a second."""
+        return None if self.teraflops is None else self.teraflops * 1e12
+
 
 _GPUS = """
-RTX 3050|8|224
-RTX 3060|12|360
-RTX 3060 Ti|8|448
-RTX 3070|8|448
-RTX 3080|10|760
-RTX 3090|24|936
-RTX 4060|8|272
-RTX 4060 Ti|16|288
-RTX 4070|12|504
-RTX 4070 Ti SUPER|16|672
-RTX 4080|16|717
-RTX 4090|24|1008
-RTX 5060 Ti|16|448
-RTX 5070|12|672
-RTX 5070 Ti|16|896
-RTX 5080|16|960
-RTX 5090|32|1792
-RTX A4000|16|448
-RTX A6000|48|768
-RTX 6000 Ada|48|960
-RTX PRO 6000|96|1792
-T4|15|320
-L4|22.5|300
-L40S|45|864
-A10|22.5|600
-V100 16 GB|16|900
-V100 32 GB|32|900
-A100 40 GB|39.5|1555
-A100 80 GB|79|1935
-H100 PCIe|79|2000
-H100 SXM|79|3350
-H200|139|4800
-RX 6800 XT|16|512
-RX 7800 XT|16|624
-RX 7900 XT|20|800
-RX 7900 XTX|24|960
-RX 9070 XT|16|640
-MI300X|192|5300
-Arc A770|16|560
-Arc B580|12|456
+RTX 3050|8|224|18
+RTX 3060|12|360|25
+RTX 3060 Ti|8|448|32
+RTX 3070|8|448|41
+RTX 3080|10|760|60
+RTX 3090|24|936|71
+RTX 4060|8|272|30
+RTX 4060 Ti|16|288|44
+RTX 4070|12|504|58
+RTX 4070 Ti SUPER|16|672|88
+RTX 4080|16|717|97
+RTX 4090|24|1008|165
+RTX 5060 Ti|16|448|47
+RTX 5070|12|672|62
+RTX 5070 Ti|16|896|88
+RTX 5080|16|960|113
+RTX 5090|32|1792|210
+RTX A4000|16|448|77
+RTX A6000|48|768|155
+RTX 6000 Ada|48|960|364
+RTX PRO 6000|96|1792|500
+T4|15|320|65
+L4|22.5|300|121
+L40S|45|864|362
+A10|22.5|600|125
+V100 16 GB|16|900|112
+V100 32 GB|32|900|112
+A100 40 GB|39.5|1555|312
+A100 80 GB|79|1935|312
+H100 PCIe|79|2000|756
+H100 SXM|79|3350|989
+H200|139|4800|989
+RX 6800 XT|16|512|41
+RX 7800 XT|16|624|75
+RX 7900 XT|20|800|103
+RX 7900 XTX|24|960|123
+RX 9070 XT|16|640|97
+MI300X|192|5300|1307
+Arc A770|16|560|138
+Arc B580|12|456|117
 """
 _APPLE = """
 M1|16|68
@@ -118,8 +125,14 @@ Ryzen AI Max+ 395|128|256
 def _rows(text: str, kind: Kind, prefix: str = "") -> list[Hardware]:
     rows = (line.split("|") for line in text.strip().splitlines())
     return [
-        Hardware(prefix + name, kind, float(memory), float(bandwidth))
-        for name, memory, bandwidth in rows
+        Hardware(
+            prefix + name,
+            kind,
+            float(memory),
+            float(bandwidth),
+            float(flops[0]) if flops else None,
+        )
+        for name, memory, bandwidth, *flops in rows
     ]
 
 
@@ -156,7 +169,7 @@ def unnamed_hardware(memory_gib: float, *, count: int = 1) -> Hardware:
         PlanError: a number is impossible.
     """
     _check(memory_gib, count)
-    return Hardware("GPU", Kind.GPU, memory_gib, None, count)
+    return Hardware("GPU", Kind.GPU, memory_gib, None, count=count)
 
 
 def _check(memory_gib: float | None, count: int) -> None:

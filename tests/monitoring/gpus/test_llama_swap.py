@@ -23,7 +23,7 @@ def stat(gpu: int, **values: Any) -> dict[str, Any]:
 
 def test_the_newest_reading_of_each_gpu_counts() -> None:
     reply = {"enabled": True, "gpu_stats": [stat(0), stat(1), stat(0, mem_used_mb=13_000)]}
-    expected = {"memory_total": 24_576, "busy": 0.5, "power": 250.5}
+    expected = {"name": "RTX 3090", "memory_total": 24_576, "busy": 0.5, "power": 250.5}
     assert newest(reply) == [
         GpuReading(memory_used=13_000, **expected),
         GpuReading(memory_used=12_000, **expected),

@@ -23,6 +23,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=6 * GIB, total=24 * GIB),
         "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=75),
         "nvmlDeviceGetPowerUsage": 250_000,
+        "nvmlDeviceGetName": b"NVIDIA GeForce RTX 4090",
     }
     for name, answer in answers.items():
         monkeypatch.setattr(pynvml, name, lambda *_, answer=answer: answer)
@@ -39,7 +40,7 @@ def refuse(error: type[Exception]) -> Any:
 @pytest.mark.usefixtures("driver")
 def test_a_gpu_reports_memory_load_and_power() -> None:
     expected = {"memory_used": 6 * 1024, "memory_total": 24 * 1024, "busy": 0.75, "power": 250}
-    assert nvml.read() == [GpuReading(**expected)]
+    assert nvml.read() == [GpuReading(name="NVIDIA GeForce RTX 4090", **expected)]
 
 
 def test_what_a_gpu_does_not_support_is_not_reported(driver: pytest.MonkeyPatch) -> None:

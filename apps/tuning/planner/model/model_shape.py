@@ -52,6 +52,8 @@ class ModelShape:
     experts: int | None = None
     experts_used: int | None = None
     mla: bool = False
+    pooling: int | None = None
+    """Of a model for embeddings; see `gguf.PoolingType`."""
     state_bytes: int = 0
     """Bytes of recurrent state for each slot."""
     weight_bytes: int | None = None
@@ -88,6 +90,7 @@ def read_shape(header: GgufHeader, *, file_bytes: int | None = None) -> ModelSha
         experts=values.own("expert_count"),
         experts_used=values.own("expert_used_count"),
         mla=_is_mla(values),
+        pooling=values.own("pooling_type"),
         state_bytes=_state_bytes(values),
         weight_bytes=weights,
         read_bytes=_read_bytes(header, values) if whole else None,
