@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
+from apps.tuning.doctor.prompt_answers import PromptRead, Rendered, Turns
 from apps.tuning.doctor.slots_seen import SlotsSeen
 from apps.tuning.hooks import NO_DRAFTS, Drafts
 
@@ -15,42 +16,6 @@ MOST_TOKENS_AFTER_LEAVING = 3
 # Tokens may be late by this much without any proxy: a busy machine, a slow network.
 USUAL_DELAY_SECONDS = 0.2
 USUAL_DELAY_TOKENS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class PromptRead:
-    """How a prompt was processed whose beginning the server had just processed."""
-
-    tokens: int
-    cached: int
-    """Tokens of it that came from the prompt cache."""
-    seconds: float
-    """Until the first token of the answer."""
-
-    @property
-    def is_cached(self) -> bool:
-        """True if at least half came from the cache: nearly all of the prompt was the same."""
-        return 2 * self.cached >= self.tokens
-
-    @property
-    def reprocessed(self) -> int:
-        return self.tokens - self.cached
-
-
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """The same messages, rendered twice by the chat template."""
-
-    characters: int
-    same: int
-    """Characters from the beginning that are the same in both."""
-    apart: float
-    """Seconds between both."""
-
-    @property
-    def moves(self) -> bool:
-        """True if the second half of a prompt, at least, changes with the time."""
-        return 2 * self.same < self.characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +135,12 @@ class Answers:
     """With the same beginning as the prompt before."""
     again_if_asked: PromptRead | None = None
     """The same, where the request itself asks for the cache."""
+    changed: PromptRead | None = None
+    """The prompt of `again` with another first character."""
+    next_turn: PromptRead | None = None
+    """The chat of `again` with its answer and a second message."""
+    turns: Turns | None = None
+    """That chat, as the template writes it."""
     rendered: Rendered | None = None
     shows_tools: bool | None = None
     """True if the rendered prompt names the tool of the request."""
@@ -183,9 +154,13 @@ class Answers:
     """The answer to a request with a JSON schema, see `COLOURS`."""
     drafts: Drafts = NO_DRAFTS
     """Of all answers together."""
+    drafts_with: str = ""
+    """How the server drafts, as its slots report; "": not at all, or not reported."""
     arrival: Arrival | None = None
     leaving: Leaving | None = None
     norm: float | None = None
     """Euclidean length of a vector."""
+    likeness: float | None = None
+    """Cosine similarity of two texts that have the first word alone in common."""
     embedding_refused: str = ""
     long_text: LongText | None = None

@@ -57,6 +57,13 @@ def _of_prompts(answers: Answers) -> Iterator[Measurement]:
             unit=Unit.TOKENS,
             is_less_better=True,
         )
+    if (turn := answers.next_turn) is not None:
+        yield Measurement(
+            name="Second message, processed again",
+            value=turn.reprocessed,
+            unit=Unit.TOKENS,
+            is_less_better=True,
+        )
     if (answer := answers.thinking_off) is not None:
         yield Measurement(
             name="Thought, with thinking off",

@@ -3,7 +3,7 @@
 from apps.tuning.doctor.answers import Answers
 from apps.tuning.doctor.findings import Finding, Severity
 from apps.tuning.doctor.reading import Reading
-from apps.tuning.doctor.slower import ratio_of
+from apps.tuning.doctor.statistics.slower import ratio_of
 from apps.tuning.hooks import HOURS
 
 # The speed must have fallen so far with 95 % certainty.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from apps.tuning.doctor.answers import Answers
 from apps.tuning.doctor.findings import NOT_MEASURED, Finding, Severity
 from apps.tuning.doctor.reading import Reading
-from apps.tuning.doctor.share import Share
+from apps.tuning.doctor.statistics.share import Share
 from apps.tuning.hooks import HOURS
 
 # Fewer than these, or a share that may be smaller, is no habit of the server.

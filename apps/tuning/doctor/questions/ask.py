@@ -12,7 +12,7 @@ from apps.llm.errors import LLMError
 from apps.llm.permits import ModelInUse, NoSlot, SlotTaken
 from apps.servers.services import Target
 from apps.tuning.doctor.answers import Answers
-from apps.tuning.doctor.questions import chat, embeddings, liveness, streams
+from apps.tuning.doctor.questions import chat, embeddings, liveness, prompts, streams
 from apps.tuning.doctor.questions.asker import Asker, Question
 from apps.tuning.doctor.reading import Reading
 
@@ -20,11 +20,12 @@ MOST_QUESTIONS = 13
 TOTAL_SECONDS = 120.0
 
 CHAT: tuple[Question, ...] = (
-    chat.ask_same_beginning_twice,
+    prompts.ask_same_beginning_twice,
     chat.ask_with_tool,
     chat.ask_without_thinking,
     chat.ask_for_json,
     streams.ask_for_stream,
+    streams.read_kinds_of_drafts,
     streams.ask_for_thought,
     streams.ask_and_leave,
 )

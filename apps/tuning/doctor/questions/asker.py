@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.llm.client import ChatRequest
+from apps.llm.client import ChatRequest, Message
 from apps.llm.events import Done, Event, Progress, Reasoning, Started, Token, Usage
 from apps.llm.permits import Lane, Permit
 from apps.servers.services import Target, hold_slot
@@ -70,10 +70,11 @@ class Asker:
         """Tokens per second of the latest answer that reported it."""
         self.drafts = NO_DRAFTS
 
-    async def chat(self, text: str, max_tokens: int, **fields: Any) -> Reply:
+    async def chat(self, asked: str | Sequence[Message], max_tokens: int, **fields: Any) -> Reply:
         """Ask one question in a chat.
 
         Args:
+            asked: the text of one message, or all messages.
             fields: of the request, beside its messages.
 
         Raises:
@@ -81,27 +82,30 @@ class Asker:
             NoSlot, SlotTaken: others need the slots.
         """
         received = _Received(time.perf_counter())
-        async with self.stream(text, max_tokens, **fields) as events:
+        async with self.stream(asked, max_tokens, **fields) as events:
             async for event in events:
                 received.add(event)
         return received.reply()
 
     @asynccontextmanager
     async def stream(
-        self, text: str, max_tokens: int, **fields: Any
+        self, asked: str | Sequence[Message], max_tokens: int, **fields: Any
     ) -> AsyncIterator[AsyncGenerator[Event]]:
         """Ask one question in a chat, and hold a slot until the block ends. See `chat`."""
         self._count()
+        messages: Sequence[Message] = (
+            [{"role": "user", "content": asked}] if isinstance(asked, str) else asked
+        )
         request = ChatRequest(
             self.target.model,
-            [{"role": "user", "content": text}],
+            messages,
             max_tokens,
             {"temperature": 0.0, **fields.pop("params", {})},
             **fields,
         )
         # A character is at most one token, of all that is asked here.
         async with (
-            self._slot(len(text) + max_tokens) as held,
+            self._slot(len(str(messages)) + max_tokens) as held,
             aclosing(self._events(request, held)) as events,
         ):
             yield events

@@ -10,19 +10,26 @@ from apps.tuning.doctor.reading import Reading
 MOST_TOKENS = 2_048
 # A text this long fits into the smallest batch that is usual.
 SHORT_TOKENS = 64
+# Their first word is all that the first token of both knows.
+TEXTS = ("How warm is it in the kitchen?", "How many boats cross the sea by night?")
 WORD = " room"
 # For the tokens at the beginning and end that the model adds.
 ROOM = 8
 
 
 async def ask_for_vector(asker: Asker, reading: Reading, answers: Answers) -> None:
-    """Measure the length of one vector."""
+    """Measure the length of a vector, and how near it is to that of another text."""
     try:
-        vectors = await asker.embed(["How warm is it in the kitchen?"])
+        # Each by itself: some builds compute other vectors for texts that come together.
+        vectors = [(await asker.embed([text]))[0] for text in TEXTS]
     except (BadRequest, NotSupported) as error:
         answers.embedding_refused = str(error)
         return
-    answers.norm = float(np.linalg.norm(vectors[0]))
+    one, two = vectors[0].astype(np.float64), vectors[1].astype(np.float64)
+    lengths = float(np.linalg.norm(one)), float(np.linalg.norm(two))
+    answers.norm = lengths[0]
+    if all(lengths):
+        answers.likeness = float(one @ two) / (lengths[0] * lengths[1])
 
 
 async def ask_for_long_text(asker: Asker, reading: Reading, answers: Answers) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from apps.llm.errors import LLMError, Stalled
+from apps.llm.errors import BadRequest, LLMError, NotSupported, Stalled
 from apps.servers.services import record_error
 from apps.tuning.doctor.answers import Answers, Silence
 from apps.tuning.doctor.questions.asker import Asker
@@ -29,6 +29,9 @@ async def ask_for_token(asker: Asker, reading: Reading, answers: Answers) -> Non
                 await asker.embed([TEXT])
             else:
                 await asker.chat(TEXT, 1)
+    except (BadRequest, NotSupported):  # an answer, too; another question says what it means
+        answers.has_token = True
+        return
     except TimeoutError:
         seconds = time.monotonic() - began
     else:

@@ -10,7 +10,7 @@ from typing import Any
 from apps.llm.events import Done, Reasoning, Token, Usage
 from apps.tuning.doctor.answers import Answers, Arrival, Leaving, Thought
 from apps.tuning.doctor.questions.asker import Asker
-from apps.tuning.doctor.reading import Reading
+from apps.tuning.doctor.reading import Reading, named_kinds
 
 # Of the answer that is read to its end, and of the one that is left; where the server writes that
 # one to its end too, its slot is gone for so long.
@@ -74,6 +74,17 @@ def arrival_of(times: Sequence[float], tokens: int, speed: float | None) -> Arri
     generation = (tokens - 1) / speed
     delay = fmean(times) - times[-1] + generation / 2
     return Arrival(tokens, generation, times[-1] - times[0], max(0.0, delay))
+
+
+async def read_kinds_of_drafts(asker: Asker, reading: Reading, answers: Answers) -> None:
+    """Read how the server drafts: a slot reports it with its latest request."""
+    if not reading.has_own_routes or not reading.shows_slots:
+        return
+    reply = await asker.get("/slots")
+    for slot in reply if isinstance(reply, list) else []:
+        params = slot.get("params") if isinstance(slot, dict) else None
+        kinds = str(params.get("speculative.types") or "") if isinstance(params, dict) else ""
+        answers.drafts_with = named_kinds(kinds) or answers.drafts_with
 
 
 async def ask_for_thought(asker: Asker, reading: Reading, answers: Answers) -> None:
