@@ -1,11 +1,18 @@
 """Checks of a model that embeds. Pure."""
 
+from gguf.constants import PoolingType
+
+from apps.tuning.doctor.amount import Amount, Unit
 from apps.tuning.doctor.answers import Answers
-from apps.tuning.doctor.findings import Finding, Severity
+from apps.tuning.doctor.checks.prompts.reasons import value_of
+from apps.tuning.doctor.findings import NOT_MEASURED, Finding, Severity
 from apps.tuning.doctor.reading import Reading
 
 # Rounding of the formats in which vectors are sent is far below this.
 NORM_TOLERANCE = 0.01
+# Different texts are further apart in any model, in half precision too.
+LARGEST_LIKENESS = 0.9999
+POOLING = frozenset({"--pooling"})
 
 
 def check_pooling(reading: Reading, answers: Answers) -> Finding | None:
@@ -21,6 +28,50 @@ def check_pooling(reading: Reading, answers: Answers) -> Finding | None:
         advice="Start it with the pooling that the model was trained with; its card names it.",
         flags=("--pooling TYPE",),
     )
+
+
+def check_pooling_type(reading: Reading, answers: Answers) -> Finding | None:
+    """Another pooling than the model was trained with, by its file, command or vectors."""
+    wanted = _wanted(reading)
+    named = value_of(reading.command, POOLING)
+    is_same = answers.likeness is not None and answers.likeness > LARGEST_LIKENESS
+    is_other = bool(wanted and named) and named not in {wanted, "none"}
+    if not is_same and not is_other:
+        return None
+    evidence = []
+    if is_same:
+        evidence.append(
+            "Two texts that have their first word alone in common have the same vector (cosine "
+            f"similarity {answers.likeness:.5f}): it is made of the first token."
+        )
+    if named:
+        evidence.append(f"The command has --pooling {named}.")
+    if wanted:
+        evidence.append(f"The model’s file says {wanted}.")
+    return Finding(
+        code="wrong-pooling",
+        severity=Severity.FAULT,
+        what="The server pools tokens in another way than the model was trained with.",
+        evidence=" ".join(evidence),
+        cost="All texts with the same beginning are one to a search." if is_same else NOT_MEASURED,
+        measured=_likeness(answers) if is_same else None,
+        advice="Start it with the model’s pooling, and compute all vectors again. Without --pooling"
+        " llama-server takes what the file says.",
+        flags=(f"--pooling {wanted or 'TYPE'}",),
+    )
+
+
+def _wanted(reading: Reading) -> str:
+    """The pooling that the model's file names."""
+    pooling = reading.shape.pooling if reading.shape is not None else None
+    known = {one.value: one.name.lower() for one in PoolingType}
+    return known.get(pooling, "") if pooling else ""
+
+
+def _likeness(answers: Answers) -> Amount | None:
+    if answers.likeness is None:
+        return None
+    return Amount(value=answers.likeness, unit=Unit.NUMBER)
 
 
 def check_norm(reading: Reading, answers: Answers) -> Finding | None:
