@@ -1,7 +1,7 @@
 """The faults that the checks know: what differs from a healthy server, and what is said of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apps.servers.models import Kind
@@ -11,14 +11,15 @@ from apps.tuning.doctor.answers import (
     Arrival,
     Leaving,
     LongText,
-    PromptRead,
-    Rendered,
     Silence,
     Thought,
 )
+from apps.tuning.doctor.prompt_answers import PromptRead, Rendered, Turns
 from apps.tuning.doctor.reading import Reading
 from apps.tuning.doctor.slots_seen import SlotsSeen
-from apps.tuning.hooks import Cuts, Drafts, Speeds, Swaps, Traffic
+from apps.tuning.hooks import Cuts, Drafts, Prompts, Speeds, Swaps, Traffic
+from apps.tuning.planner.hardware import HARDWARE
+from apps.tuning.planner.model.model_shape import Layer, ModelShape
 from tests.tuning.doctor.readings import CHAT, EMBEDDINGS
 
 
@@ -38,6 +39,7 @@ class Case:
 
 
 GIB = 1024**3
+SHAPE = ModelShape("llama", (Layer(8, 128, 128),))
 UNCACHED = PromptRead(1000, 12, 0.5)
 CLOCK = "{{ strftime_now('%d %b %Y, %H:%M') }}"
 FAULTS = [
@@ -84,6 +86,28 @@ FAULTS = [
         flags="-c 32768 -np 8",
     ),
     Case(
+        "tight-context",
+        {
+            "traffic": Traffic(
+                prompts=Prompts(requests=100, usual=4000, largest=10_321, cut=30, refused=10)
+            ),
+            "context_trained": 32_768,
+        },
+        evidence="95% of 100 prompts had at most 4,000 tokens, and all at most 10,321. A slot has "
+        "4,096. 40 of 100 (31% to 50%) lost earlier messages or were refused",
+        cost="30 chats without their earlier messages, 10 refused requests",
+        flags="-c 52224 -np 4",
+        measured=Amount(value=0.4, unit=Unit.SHARE),
+    ),
+    Case(
+        "tight-context",
+        {
+            "traffic": Traffic(prompts=Prompts(requests=9, usual=4000, largest=4096, cut=9)),
+            "context_trained": 4096,
+        },
+        evidence="9 of 9",
+    ),
+    Case(
         "prompt-cache",
         answers={"again": UNCACHED, "again_if_asked": PromptRead(1000, 990, 0.02)},
         evidence="12 of 1,000 tokens came from the prompt cache. When the request itself",
@@ -95,6 +119,77 @@ FAULTS = [
         answers={"again": UNCACHED, "again_if_asked": UNCACHED},
         evidence="12 of 1,000",
         cost="first token after 0.50 s.",
+    ),
+    Case(
+        "prompt-cache",
+        {
+            "command": "llama-server -m a.gguf -sps 1.0 --cache-ram 0",
+            "shape": replace(SHAPE, sliding_window=512),
+        },
+        {
+            "again": UNCACHED,
+            "again_if_asked": UNCACHED,
+            "changed": PromptRead(1000, 0, 0.51),
+        },
+        evidence="One with another first character took 0.51 s to its first token. The command has "
+        "-sps 1.0: a request takes the slot of its earlier prompt only if more than this share is "
+        "the same. The command has --cache-ram 0: the prompt of a slot is lost when another takes "
+        "it. The model has a sliding window of 512 tokens",
+        cost="988 tokens",
+        flags="-sps 0.1 --cache-ram 8192 --swa-full",
+        measured=Amount(value=988, unit=Unit.TOKENS),
+    ),
+    Case(
+        "prompt-cache",
+        {"command": "llama-server -ctxcp 0", "shape": replace(SHAPE, state_bytes=9)},
+        {"again": UNCACHED},
+        evidence="recurrent layers",
+        flags="--ctx-checkpoints 32",
+    ),
+    Case(
+        "no-cache-reuse",
+        {"command": "llama-server --cache-reuse 256"},
+        {"changed": PromptRead(1000, 0, 0.5)},
+        evidence="Of a prompt that differed from the one before in its first character alone, 0 of "
+        "1,000 tokens",
+        cost="1,000 tokens processed again, first token after 0.50 s instead of 0.02 s",
+        flags="--cache-reuse 0",
+        measured=Amount(value=1000, unit=Unit.TOKENS),
+    ),
+    Case(
+        "moving-history",
+        answers={
+            "next_turn": PromptRead(1020, 8, 0.5),
+            "turns": Turns(4000, 12, keeps_reasoning=True),
+        },
+        evidence="8 of 1,020 tokens came from the prompt cache. The template writes earlier "
+        "messages in another way then: of 4,000 characters up to the end of the first message the "
+        "first 12 are the same",
+        cost="1,012 tokens processed again, first token after 0.50 s instead of 0.02 s",
+        flags="--chat-template-file",
+        measured=Amount(value=1012, unit=Unit.TOKENS),
+    ),
+    Case(
+        "moving-history",
+        {"shape": replace(SHAPE, sliding_window=512), "keeps_reasoning": True},
+        {
+            "next_turn": PromptRead(1020, 8, 0.5),
+            "turns": Turns(4000, 4000, keeps_reasoning=False),
+        },
+        evidence="leaves the reasoning of the earlier answer out. The model has a sliding window",
+        flags="--reasoning-preserve --swa-full",
+    ),
+    Case(
+        "stripped-reasoning",
+        {"keeps_reasoning": True},
+        {
+            "next_turn": PromptRead(1020, 950, 0.03),
+            "turns": Turns(4000, 4000, keeps_reasoning=False),
+        },
+        evidence="The reasoning is not in the prompt",
+        cost="70 tokens processed again with the second message",
+        flags="--reasoning-preserve",
+        measured=Amount(value=70, unit=Unit.TOKENS),
     ),
     Case(
         "moving-template",
@@ -178,6 +273,29 @@ FAULTS = [
         cost="at most 0% faster",
     ),
     Case(
+        "no-drafts",
+        answers={"drafts_with": "draft-simple"},
+        evidence="started to draft with draft-simple. In 81 tokens of answers",
+        cost="40.0 tokens/s, as without drafts",
+        flags="--spec-type none",
+        measured=Amount(value=40.0, unit=Unit.TOKENS_PER_SECOND),
+    ),
+    Case(
+        "no-drafts",
+        {
+            "drafts_with": "ngram-simple",
+            "command": "llama-server --spec-type ngram-simple --spec-draft-p-min 1",
+            "traffic": Traffic(written=20_000),
+        },
+        evidence="In 20,081 tokens",
+        flags="--spec-draft-p-min 0",
+    ),
+    Case(
+        "no-drafts",
+        {"drafts_with": "a draft model", "command": "llama-server -md draft.gguf"},
+        flags="--spec-type draft-simple",
+    ),
+    Case(
         "not-on-gpu",
         {"weight_bytes": 5 * GIB, "traffic": Traffic(gpu_memory=600)},
         evidence="weights take 5.0 GiB, and all GPUs of the machine together hold 0.6 GiB",
@@ -197,6 +315,34 @@ FAULTS = [
         flags="-ngl auto",
     ),
     Case(
+        "slow-generation",
+        {
+            "gpus": (HARDWARE["RTX 4090"],),
+            "weight_bytes": 5 * 10**9,
+            "command": "llama-server -nkvo -ngl 33",
+        },
+        {"arrival": Arrival(41, 2.0, 2.0, 0.01)},
+        evidence="It generates 20.0 tokens/s. Each token reads 5.0 GB, and the RTX 4090 reads "
+        "1,008 GB/s: 202 tokens/s at most, 126 with the work around it.",
+        cost="20.0 tokens/s instead of about 126",
+        flags="-ngl auto --kv-offload",
+        measured=Amount(value=20.0, unit=Unit.TOKENS_PER_SECOND),
+    ),
+    Case(
+        "slow-prompt",
+        {
+            "gpus": (HARDWARE["RTX 4090"], HARDWARE["RTX 3090"]),
+            "parameters": 8 * 10**9,
+            "command": "llama-server -ub 32 --flash-attn off --no-op-offload",
+        },
+        {"first": PromptRead(1000, 0, 8.5), "again": PromptRead(1000, 950, 0.5)},
+        evidence="950 new tokens took 8.00 s longer than cached ones: 119 tokens/s. The roof of "
+        "the slowest GPU (RTX 3090) is 4,438 tokens/s with this model",
+        cost="119 tokens/s: 8.4 s for a prompt of 1,000 tokens",
+        flags="--op-offload -fa auto -ub 512",
+        measured=Amount(value=118.75, unit=Unit.TOKENS_PER_SECOND),
+    ),
+    Case(
         "gpu-off",
         {"command": "llama-server -m a.gguf --n-gpu-layers=0"},
         evidence="-ngl 0",
@@ -210,6 +356,23 @@ FAULTS = [
         "no-pooling",
         answers={"embedding_refused": "Pooling type 'none'", "norm": None, "long_text": None},
         evidence="Pooling type 'none'",
+        healthy=EMBEDDINGS,
+    ),
+    Case(
+        "wrong-pooling",
+        {"shape": replace(SHAPE, pooling=1)},
+        {"likeness": 0.999999},
+        evidence="the same vector (cosine similarity 1.00000): it is made of the first token. The "
+        "model’s file says mean",
+        cost="one to a search",
+        flags="--pooling mean",
+        healthy=EMBEDDINGS,
+    ),
+    Case(
+        "wrong-pooling",
+        {"shape": replace(SHAPE, pooling=3), "command": "llama-server --pooling mean"},
+        evidence="The command has --pooling mean. The model’s file says last.",
+        flags="--pooling last",
         healthy=EMBEDDINGS,
     ),
     Case("not-normalised", answers={"norm": 5.67}, evidence="5.670", healthy=EMBEDDINGS),

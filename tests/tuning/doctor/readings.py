@@ -1,7 +1,8 @@
 """What a healthy server reports and answers, for the checks."""
 
 from apps.llm.thinking import ThinkingSupport
-from apps.tuning.doctor.answers import Answer, Answers, Arrival, Leaving, LongText, PromptRead
+from apps.tuning.doctor.answers import Answer, Answers, Arrival, Leaving, LongText
+from apps.tuning.doctor.prompt_answers import PromptRead, Turns
 from apps.tuning.doctor.reading import Reading
 
 CHAT = Reading(
@@ -40,6 +41,9 @@ def chat_answers() -> Answers:
     return Answers(
         has_token=True,
         again=PromptRead(1000, 950, 0.02),
+        changed=PromptRead(1000, 12, 0.5),
+        next_turn=PromptRead(1020, 990, 0.02),
+        turns=Turns(4000, 4000, keeps_reasoning=True),
         shows_tools=True,
         thinking_off=Answer("Hello.", "", "stop", 3),
         schema=Answer('{"colour": "red"}', "", "stop", 9),
@@ -49,4 +53,4 @@ def chat_answers() -> Answers:
 
 
 def embedding_answers() -> Answers:
-    return Answers(has_token=True, norm=1.0, long_text=LongText(2040, None))
+    return Answers(has_token=True, norm=1.0, likeness=0.7, long_text=LongText(2040, None))

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
-from apps.tuning.doctor.answers import Answer, Answers, Arrival, Leaving, Rendered, Silence, Thought
+from apps.llm.thinking import ThinkingSupport
+from apps.tuning.doctor.answers import Answer, Answers, Arrival, Leaving, Silence, Thought
 from apps.tuning.doctor.checks import CHECKS, check_all
 from apps.tuning.doctor.findings import Finding, finding_lines
+from apps.tuning.doctor.prompt_answers import PromptRead, Rendered, Turns
 from apps.tuning.doctor.reading import Reading
 from apps.tuning.doctor.slots_seen import SlotsSeen
-from apps.tuning.hooks import Cuts, Drafts, Speeds, Swaps, Traffic
-from tests.tuning.doctor.faults import FAULTS, UNCACHED, Case
+from apps.tuning.hooks import Cuts, Drafts, Prompts, Speeds, Swaps, Traffic
+from apps.tuning.planner.hardware import HARDWARE
+from tests.tuning.doctor.faults import FAULTS, SHAPE, UNCACHED, Case
 from tests.tuning.doctor.readings import CHAT, EMBEDDINGS, chat_answers, embedding_answers
 
 
@@ -57,10 +60,48 @@ SILENT: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
     ("slots of others", {}, {"has_token": False, "silence": Silence(60.0, SlotsSeen.BUSY)}),
     ("slots unknown", {}, {"has_token": False, "silence": Silence(60.0, SlotsSeen.UNKNOWN)}),
     ("few loads", {"kind": "llama-swap", "swaps": Swaps(loads=90, most=6)}, {}),
+    ("two long prompts", {"traffic": Traffic(prompts=Prompts(requests=2, cut=2))}, {}),
+    ("few long prompts", {"traffic": Traffic(prompts=Prompts(requests=500, refused=9))}, {}),
+    (
+        "rates of a healthy GPU",
+        {
+            "gpus": (HARDWARE["RTX 4090"],),
+            "weight_bytes": 10**10,
+            "parameters": 9 * 10**9,
+        },
+        {"first": PromptRead(4000, 0, 1.5), "again": PromptRead(4000, 3990, 0.1)},
+    ),
+    (
+        "a small model on a large GPU",
+        {"gpus": (HARDWARE["H200"],), "weight_bytes": 3 * 10**8, "parameters": 6 * 10**8},
+        {
+            "arrival": Arrival(401, 1.0, 1.0, 0.0),
+            "first": PromptRead(900, 0, 0.3),
+            "again": PromptRead(900, 890, 0.2),
+        },
+    ),
+    (
+        "rates of an unknown machine",
+        {"weight_bytes": 10**11, "parameters": 10**11},
+        {"arrival": Arrival(3, 2.0, 2.0, 0.0), "first": PromptRead(900, 0, 90.0)},
+    ),
     ("a key", {"is_keyless": False, "allowed_origin": "*"}, {}),
     ("no key, own origins alone", {"is_keyless": True, "allowed_origin": ""}, {}),
     ("a model of short context", {"context": 512, "context_trained": 512}, {}),
     ("one slot without jobs", {"slots": 1, "uses": frozenset({"chat"})}, {}),
+    ("a cache that moves", {"command": "x --cache-reuse 64"}, {"changed": PromptRead(9, 8, 0.1)}),
+    (
+        "a model that does not think",
+        {"thinking": ThinkingSupport(thinks=False)},
+        {"turns": Turns(4000, 4000, keeps_reasoning=False)},
+    ),
+    ("a second message not asked", {}, {"next_turn": None, "turns": Turns(9, 2, False)}),
+    ("drafts of repeated words alone", {"drafts_with": "ngram-simple"}, {}),
+    (
+        "drafts that are made",
+        {"drafts_with": "draft-simple", "traffic": Traffic(drafts=Drafts(74, 70, 100))},
+        {},
+    ),
     ("a date at the end", {}, {"rendered": Rendered(1000, 990, 1.1)}),
     ("a date alone", {"template": "{{ strftime_now('%d %b %Y') }}"}, {}),
     ("a proxy's cache", {"is_llama_cpp": False}, {"again": UNCACHED}),
@@ -95,6 +136,13 @@ def test_what_is_no_fault_is_not_named(
     name: str, reading: Mapping[str, Any], answers: Mapping[str, Any]
 ) -> None:
     assert found(replace(CHAT, **reading), replace(chat_answers(), **answers)) == []
+
+
+def test_the_pooling_of_the_file_may_be_named_again() -> None:
+    reading = replace(
+        EMBEDDINGS, command="llama-server --pooling mean", shape=replace(SHAPE, pooling=1)
+    )
+    assert found(reading, embedding_answers()) == []
 
 
 def test_a_small_embedding_context_is_left_to_the_batch() -> None:

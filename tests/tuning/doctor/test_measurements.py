@@ -3,10 +3,11 @@
 import pytest
 
 from apps.tuning.doctor.amount import Unit
-from apps.tuning.doctor.answers import Answer, Answers, LongText, PromptRead
+from apps.tuning.doctor.answers import Answer, Answers, LongText
 from apps.tuning.doctor.examination import Examination, from_json, to_json
 from apps.tuning.doctor.findings import Finding, Severity
 from apps.tuning.doctor.measurements import Measurement, measurements_of
+from apps.tuning.doctor.prompt_answers import PromptRead
 from apps.tuning.doctor.reading import Reading
 from tests.tuning.doctor.readings import CHAT, EMBEDDINGS, chat_answers, embedding_answers
 
@@ -25,6 +26,7 @@ def test_a_healthy_chat_server_has_its_figures() -> None:
         "First token of a known prompt": "0.02 s",
         "Known prompt, from the cache": "95%",
         "Known prompt, processed again": "50 tokens",
+        "Second message, processed again": "30 tokens",
         "Thought, with thinking off": "0 tokens",
         "Delay of a streamed token": "0.00 s",
         "Generation": "40.0 tokens/s",

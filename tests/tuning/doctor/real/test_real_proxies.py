@@ -84,6 +84,7 @@ def test_doctor_names_a_server_that_is_ready_and_returns_no_token(
     assert re.findall(r"\[([a-z-]+)\]$", text, re.MULTILINE) == ["stuck"]
     assert "no token after 1 s. /slots showed a slot with nothing to do." in text
     assert "Cost: Each request waits in vain: 1 s here." in text
+    server.refresh_from_db()
     assert read_health([server])[server.pk].state == State.STUCK
 
 

@@ -46,6 +46,13 @@ FAULTS = (
         ("--chat-template-file", CLOCK, *HEALTHY),
         said="characters the first",
     ),
+    Fault("moving-history", HEALTHY, model="counts-messages", said="the first message the first"),
+    Fault(
+        "stripped-reasoning",
+        ("--reasoning-budget", "256", *HEALTHY),
+        model="strips-thoughts",
+        said="tokens processed again with the second message",
+    ),
     Fault("no-tools", HEALTHY, model="without-tools", said="supports_tools: false"),
     Fault("thinks-anyway", HEALTHY, model="always-thinks", said="All 32 tokens"),
     Fault("only-thought", HEALTHY, model="thinking", said="512 tokens and"),
@@ -54,11 +61,17 @@ FAULTS = (
         ("-md", DRAFT, "--spec-type", "draft-simple", *HEALTHY),
         said="drafted tokens. One pass wrote 1.",
     ),
+    Fault(
+        "no-drafts",
+        ("-md", DRAFT, "--spec-type", "draft-simple", "--spec-draft-p-min", "1.0", *HEALTHY),
+        said="started to draft with draft-simple",
+    ),
     Fault("no-metrics", ("-np", "4", "-c", "16384", "--api-key", KEY), said="endpoint_metrics"),
     Fault("no-slots", ("--no-slots", *HEALTHY), said="endpoint_slots"),
     Fault("no-key", ("-np", "4", "-c", "16384", "--metrics"), said="without a key", key=""),
     Fault("one-slot", ("-np", "1", "-c", "4096", *SHOWN), said="-np 4 -c 16384"),
     Fault("not-normalised", (*EMBEDDING, "--embd-normalize", "-1"), "embed", "instead of 1"),
+    Fault("wrong-pooling", (*EMBEDDING, "--pooling", "cls"), "embed", "file says mean"),
     Fault("no-pooling", (*EMBEDDING, "--pooling", "none"), "embed", "Pooling type 'none'"),
     Fault("small-batch", (*EMBEDDING, "-ub", "512"), "embed", "takes 512"),
 )
@@ -71,6 +84,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, template in {
         "chat": TOOL_TEMPLATE,
         "without-tools": CHAT_TEMPLATE,
+        "counts-messages": f"Messages: {{{{ messages | length }}}}\n{TOOL_TEMPLATE}",
+        "strips-thoughts": with_tools(QWEN.replace("message.reasoning_content %}", "false %}")),
         # Their kinds of thinking, and tools, so that only one thing is wrong with them.
         **{name: with_tools(text) for name, text in thinking.items()},
     }.items():
@@ -144,7 +159,7 @@ MENDABLE = (
     "no-slots",
     "one-slot",
 )
-MENDABLE += ("not-normalised", "small-batch", "drafts-rejected")
+MENDABLE += ("not-normalised", "small-batch", "drafts-rejected", "no-drafts", "wrong-pooling")
 
 
 @pytest.mark.parametrize("code", MENDABLE)
@@ -156,7 +171,9 @@ def test_a_server_restarted_with_the_mended_command_shows_before_and_after(
     port = free_port()
     with running(models, tmp_path, fault.model, fault.flags, port) as url:
         server = add(url, use=use)
-        [found] = examine(server).findings
+        findings = examine(server).findings
+        assert [one.code for one in findings] == [code]
+        [found] = findings
     mend = propose(f"llama-server {' '.join(fault.flags)}", found.flags, shipped_table())
     assert mend is not None
     mended = tuple(mend.command.replace("\\\n", " ").split()[1:])
