@@ -148,7 +148,10 @@ FAULTS = [
     ),
     Case(
         "no-cache-reuse",
-        {"command": "llama-server --cache-reuse 256"},
+        {
+            "command": "llama-server --cache-reuse 256",
+            "shape": replace(SHAPE, sliding_window=512),
+        },
         {"changed": PromptRead(1000, 0, 0.5)},
         evidence="Of a prompt that differed from the one before in its first character alone, 0 of "
         "1,000 tokens",

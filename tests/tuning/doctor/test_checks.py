@@ -89,7 +89,12 @@ SILENT: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
     ("no key, own origins alone", {"is_keyless": True, "allowed_origin": ""}, {}),
     ("a model of short context", {"context": 512, "context_trained": 512}, {}),
     ("one slot without jobs", {"slots": 1, "uses": frozenset({"chat"})}, {}),
-    ("a cache that moves", {"command": "x --cache-reuse 64"}, {"changed": PromptRead(9, 8, 0.1)}),
+    (
+        "a cache that moves",
+        {"command": "x --cache-reuse 64", "shape": replace(SHAPE, sliding_window=512)},
+        {"changed": PromptRead(9, 8, 0.1)},
+    ),
+    ("another slot", {"command": "x --cache-reuse 64", "shape": SHAPE}, {}),
     (
         "a model that does not think",
         {"thinking": ThinkingSupport(thinks=False)},

@@ -1,15 +1,25 @@
 """The doctor at real llama-servers: each with one fault, healthy ones, and mended ones."""
 
+import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import gguf
 import numpy as np
 import pytest
+from asgiref.sync import async_to_sync
 from django.test import Client
 
+from apps.llm.client import ChatRequest, close_clients
+from apps.llm.errors import PromptTooLong
+from apps.llm.permits import Lane
+from apps.monitoring.history.sampling import take_samples
+from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server, Use
+from apps.servers.services import choose_target, hold_slot, refresh_server
 from apps.tuning.doctor.examination import Examination
+from apps.tuning.doctor.known_faults import known_faults
 from apps.tuning.doctor.mend import propose
 from apps.tuning.importing.flag_table import shipped_table
 from apps.tuning.runs.doctor_services import start_examination
@@ -182,3 +192,34 @@ def test_a_server_restarted_with_the_mended_command_shows_before_and_after(
     assert (after.findings, after.notes) == ([], [])
     shown = visible_text(browser.get(f"/servers/{server.pk}/doctor/").content.decode())
     assert f"Mended {found.what}" in shown
+
+
+async def ask(server: Server, *, characters: int) -> None:
+    """One request as a program sends it; a token is a byte."""
+    target = choose_target(await refresh_server(server))
+    request = ChatRequest(target.model, [{"role": "user", "content": "a" * characters}], 8, {})
+    try:
+        async with hold_slot(server, lane=Lane.BATCH, model=target.model) as held:
+            held.record_usage((await target.client.complete(request)).usage)
+    finally:
+        await close_clients()
+        await close_async_redis()
+
+
+def test_prompts_that_do_not_fit_are_named_with_their_sizes(models: Path, tmp_path: Path) -> None:
+    with running(models, tmp_path, "chat", HEALTHY) as url:
+        server = add(url)
+        take_samples(time.time() - 60)
+        for _ in range(3):
+            async_to_sync(ask)(server, characters=500)
+            with pytest.raises(PromptTooLong):
+                async_to_sync(ask)(server, characters=6000)
+        take_samples()
+        code, text, notes = doctor()
+        [sentence] = known_faults([Server.objects.get()])[server.pk]
+    assert (code, notes, text.count("[tight-context]"), text.count("]")) == (1, "", 1, 1)
+    assert re.search(r"95% of [\d,]+ prompts had at most 6,\d{3} tokens", text)
+    assert "3 of " in text
+    assert "Cost: 0 chats without their earlier messages, 3 refused requests." in text
+    assert "Flags: -c 32768 -np 4" in text
+    assert "Prompts that come do not fit into a slot." in sentence

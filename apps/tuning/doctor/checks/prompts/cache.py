@@ -41,10 +41,13 @@ def check_prompt_cache(reading: Reading, answers: Answers) -> Finding | None:
 
 
 def check_cache_reuse(reading: Reading, answers: Answers) -> Finding | None:
-    """`--cache-reuse` that reuses nothing after a change at the beginning of a prompt."""
-    again, changed = answers.again, answers.changed
+    """`--cache-reuse` on a model that cannot move what it has processed.
+
+    That nothing was reused proves nothing by itself: the request may have had another slot.
+    """
+    again, changed, kind = answers.again, answers.changed, _fixed_layers(reading)
     wanted = value_of(reading.command, CACHE_REUSE)
-    if wanted in {"", "0"} or again is None or changed is None:
+    if wanted in {"", "0"} or not kind or again is None or changed is None:
         return None
     if not again.is_cached or changed.is_cached:
         return None
@@ -53,14 +56,14 @@ def check_cache_reuse(reading: Reading, answers: Answers) -> Finding | None:
         severity=Severity.ADVICE,
         what="--cache-reuse has no effect on this model.",
         evidence=(
-            f"The command has --cache-reuse {wanted}. Of a prompt that differed from the one before"
-            f" in its first character alone, {changed.cached:,} of {changed.tokens:,} tokens came "
-            "from the prompt cache."
+            f"The command has --cache-reuse {wanted}, and the model has {kind}. Of a prompt that "
+            f"differed from the one before in its first character alone, {changed.cached:,} of "
+            f"{changed.tokens:,} tokens came from the prompt cache."
         ),
         cost=cost_of(changed, again),
         measured=Amount(value=changed.reprocessed, unit=Unit.TOKENS),
-        advice="Leave it out: models with a sliding window, recurrent layers or images cannot move "
-        "what they have processed. Keep the beginning of prompts the same instead.",
+        advice="Leave it out: such models cannot move what they have processed. Keep the beginning "
+        "of prompts the same instead.",
         flags=("--cache-reuse 0",),
     )
 
@@ -70,6 +73,15 @@ def cost_of(again: PromptRead, cached: PromptRead | None) -> str:
     text = f"{again.reprocessed:,} tokens processed again, first token after "
     text += f"{again.seconds:.2f} s"
     return f"{text} instead of {cached.seconds:.2f} s." if cached else f"{text}."
+
+
+def _fixed_layers(reading: Reading) -> str:
+    """What keeps a model from moving what it has processed; "": nothing, or not known."""
+    if reading.shape is None:
+        return ""
+    if reading.shape.sliding_window:
+        return "a sliding window"
+    return "recurrent layers" if reading.shape.state_bytes else ""
 
 
 def _evidence(answers: Answers, again: PromptRead, reasons: list[Reason]) -> Iterator[str]:
