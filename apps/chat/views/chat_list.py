@@ -18,6 +18,7 @@ from apps.core.api import owner
 
 LIST_LENGTH = 50
 MAX_SHOWN = 2000
+PROJECTS_SHOWN = 6  # more would push the chats out of sight
 ZONE_COOKIE = "timezone"
 
 
@@ -38,9 +39,13 @@ def _sections(request: HttpRequest, opened: int | None) -> dict[str, Any]:
     """Return the projects, one of which is open, and the tags."""
     user = owner(request)
     listed = Q(conversations__deleted_at=None, conversations__archived=False)
-    projects = Project.objects.owned_by(user).annotate(chats=Count("conversations", filter=listed))
+    mine = Project.objects.owned_by(user)
+    projects = list(mine.annotate(chats=Count("conversations", filter=listed)))
+    first, others = projects[:PROJECTS_SHOWN], projects[PROJECTS_SHOWN:]
     return {
-        "projects": projects,
+        "projects": first,
+        "other_projects": others,
+        "opens_others": any(one.pk == opened for one in others),
         "open_project": opened,
         "project_rows": list_rows.read_rows(
             user, now=local_now(request), grouped=False, length=LIST_LENGTH, project=opened

@@ -161,3 +161,13 @@ def test_deleted_project_leaves_its_chats(
     assert bobs_browser.post(address).status_code == 404
     assert "Its chats are kept." in browser.post(address, follow=True).content.decode()
     assert Conversation.objects.get().project is None
+
+
+def test_many_projects_leave_room_for_the_chats(alice: User, browser: Client) -> None:
+    made = [projects.create(alice, f"Project {number}") for number in range(8)]
+    shown = browser.get(reverse("chat:index")).content.decode()
+    assert shown.count('class="list-project"') == len(made)
+    assert "2 more projects" in shown
+    assert '<details class="list-more">' in shown
+    last = browser.get(reverse("chat:project", args=[made[-1].pk])).content.decode()
+    assert '<details class="list-more" open>' in last
