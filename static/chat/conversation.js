@@ -3,6 +3,7 @@
 import { Announcer } from "./thread/screen_reader.js";
 import { AnswerStream } from "./thread/answer_stream.js";
 import { stick, toEnd } from "./thread/follow_end.js";
+import { notifyOfAnswer } from "./thread/notify.js";
 import { markTab } from "./thread/tab_mark.js";
 import "./thread/message_actions.js";
 import "./popovers.js";
@@ -45,6 +46,7 @@ function ended(answer) {
   live.delete(answer.article);
   announcer.ended(answer);
   markTab();
+  notifyOfAnswer();
   showState();
 }
 

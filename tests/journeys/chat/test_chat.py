@@ -146,6 +146,37 @@ def test_escape_closes_what_is_open_before_it_stops(page: Page) -> None:
     expect(page.get_by_label("Answer", exact=True)).to_contain_text("Stopped")
 
 
+NOTIFICATIONS = """
+window.notified = [];
+window.Notification = class extends EventTarget {
+  static permission = localStorage.getItem("allowed") ?? "default";
+  static requestPermission = async () => {
+    localStorage.setItem("allowed", "granted");
+    return Notification.permission = "granted";
+  };
+  constructor(title, {body}) { super(); window.notified.push(`${title}: ${body}`); }
+};
+"""
+
+
+@pytest.mark.usefixtures("slow_model")
+def test_a_browser_that_is_allowed_to_notifies_of_an_answer_in_the_background(page: Page) -> None:
+    page.add_init_script(NOTIFICATIONS)
+    page.goto("/settings/#chat-defaults")
+    switch = page.get_by_role("switch", name="Notify me")
+    expect(switch).not_to_be_checked()
+    switch.check()
+    page.reload()
+    expect(switch).to_be_checked()
+    page.goto("/chat/")
+    ask(page, "Count.")
+    expect(page.locator("article.answer-live [data-text]")).to_contain_text(" 20 ")
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    page.keyboard.press("Escape")
+    expect(page).to_have_title(re.compile("^● "))
+    assert "The answer is finished." in page.evaluate("window.notified[0]")
+
+
 @pytest.mark.usefixtures("slow_model")
 def test_a_tab_that_nobody_looks_at_tells_that_its_answer_is_finished(page: Page) -> None:
     page.goto("/chat/")
