@@ -28,8 +28,10 @@ def make_project(page: Page) -> tuple[str, str]:
     return project, str(row.get_by_role("link", name="Handbook.md").get_attribute("href"))
 
 
-def examine(page: Page) -> None:
-    """Have the doctor examine the first server."""
-    page.goto("/servers/1/doctor/")
+def examine(page: Page, server: object = 1) -> None:
+    """Have the doctor examine a server."""
+    page.goto(f"/servers/{server}/doctor/")
     page.get_by_role("button", name="Examine").click()
-    expect(page.get_by_role("heading", name="Mend it")).to_be_visible(timeout=60_000)
+    running = page.get_by_role("region", name="Running examination")
+    expect(running).to_be_visible(timeout=60_000)
+    expect(running).to_be_hidden(timeout=300_000)
