@@ -48,6 +48,7 @@ urlpatterns = [
     path("export/all/<str:form>/", transfer.export_all, name="export_all"),
     path("shared/<uuid:token>/", transfer.shared, name="shared"),
     path("shared/<uuid:token>/stop/", transfer.unshare, name="unshare"),
+    path("shared/<uuid:token>/continue/", transfer.continue_shared, name="continue_shared"),
     path("<int:pk>/export/<str:form>/", transfer.export, name="export"),
     path("<int:pk>/share/", transfer.share, name="share"),
     path("<int:pk>/before/<int:before>/", conversation.earlier, name="earlier_messages"),

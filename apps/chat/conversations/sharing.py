@@ -1,10 +1,11 @@
 """Read-only copies of a conversation for everyone with an account."""
 
 from django.contrib.auth.models import User
+from django.db import transaction
 
 from apps.chat.conversations.branch_view import active_branch
 from apps.chat.errors import ChatError
-from apps.chat.models import TITLE_LENGTH, Conversation, Share
+from apps.chat.models import TITLE_LENGTH, Conversation, Message, Share
 from apps.core import quotas
 
 
@@ -43,3 +44,22 @@ def share(owner: User, conversation: Conversation, *, with_thinking: bool = True
         return Share.objects.create(
             owner=owner, conversation=conversation, title=title, messages=messages
         )
+
+
+@transaction.atomic
+def continue_copy(owner: User, shared: Share) -> Conversation:
+    """Copy the messages of a share into a new chat of `owner`, who goes on with it."""
+    conversation = Conversation.objects.create(owner=owner, title=shared.title)
+    leaf: Message | None = None
+    for message in shared.messages:
+        leaf = Message.objects.create(
+            conversation=conversation,
+            parent=leaf,
+            role=message["role"],
+            content=message["content"],
+            reasoning=message["reasoning"],
+            model=message["model"],
+        )
+    conversation.active_leaf = leaf
+    conversation.save(update_fields=["active_leaf"])
+    return conversation

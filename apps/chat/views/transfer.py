@@ -81,18 +81,24 @@ def share(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
     """Render a read-only copy, for everyone with an account and the link."""
-    found = get_object_or_404(
-        Share.objects.select_related("owner").filter(
-            conversation__deleted_at=None, owner__is_active=True
-        ),
-        token=token,
-    )
+    found = _shared(token)
     context = {
         "share": found,
         "is_mine": found.owner_id == owner(request).pk,
         "link": request.build_absolute_uri(),
     }
     return render(request, "chat/shared.html", context)
+
+
+@require_POST
+def continue_shared(request: HttpRequest, token: uuid.UUID) -> HttpResponse:
+    """Open a shared copy as a new chat of the person who reads it."""
+    return redirect("chat:conversation", sharing.continue_copy(owner(request), _shared(token)).pk)
+
+
+def _shared(token: uuid.UUID) -> Share:
+    live = Share.objects.filter(conversation__deleted_at=None, owner__is_active=True)
+    return get_object_or_404(live.select_related("owner"), token=token)
 
 
 @require_POST
