@@ -1,43 +1,50 @@
-"""The page that shows all pictures of a folder, by page and state."""
+"""The page that shows all pictures of a folder: a table of pages by state, then the pictures."""
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
 
-NAME = re.compile(r"(?P<page>.+)-(?P<look>\d+-(light|dark))\.webp")
+from tests.screenshots.pages import PAGES, Listed
+from tests.screenshots.state import State, scene_name
+
+NAME = re.compile(r"(?P<scene>.+)-(?P<look>\d+-(light|dark))\.webp")
 HEAD = """# Every page
 
-Made by `make screenshots`; do not edit. Each page in its states:
-empty, typical, long, with an error.
+Made by `make screenshots`; do not edit. Typical pages are 1440 pixels wide in light and dark and
+390 in light, other states 1440 in light and 390 in dark. Where a state has no picture, the reason.
+
+| Page | Address | Empty | Typical | Long | Error |
+|---|---|---|---|---|---|
 """
 
 
-class State(StrEnum):
-    EMPTY = "empty"
-    TYPICAL = "typical"
-    LONG = "long"
-    ERROR = "error"
-
-
-def state_of(page: str) -> State:
-    """Return the state that the name of a page ends with; typical if it names none."""
-    ending = page.rpartition("-")[2]
-    return State(ending) if ending in set(State) else State.TYPICAL
+def _cell(page: Listed, state: State, taken: Iterable[str]) -> str:
+    name = scene_name(page.name, state)
+    if name in taken:
+        return f"[shown](#{name})"
+    return page.reason(state) or "not taken"
 
 
 def index_text(names: Iterable[str]) -> str:
-    """Return Markdown that shows the pictures with these file names, a heading for each page."""
-    looks: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    """Return Markdown that shows the pictures with these file names."""
+    scenes: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for name in sorted(names):
         if match := NAME.fullmatch(name):
-            looks[match["page"]].append((match["look"], name))
-    parts = [HEAD]
-    for page, pictures in sorted(looks.items()):
-        shown = "\n".join(f"![{page}, {look}]({name})" for look, name in pictures)
-        parts.append(f"## {page}: {state_of(page)}\n\n{shown}\n")
-    return "\n".join(parts)
+            scenes[match["scene"]].append((match["look"], name))
+    rows = [
+        f"| {page.name} | `/{page.route}` | "
+        + " | ".join(_cell(page, state, scenes) for state in State)
+        + " |\n"
+        for page in PAGES
+    ]
+    shown = [
+        f"\n## {scene}\n\n" + "\n".join(f"![{scene}, {look}]({name})" for look, name in pictures)
+        for page in PAGES
+        for state in State
+        if (pictures := scenes.get(scene := scene_name(page.name, state)))
+    ]
+    return HEAD + "".join(rows) + "\n".join(shown) + "\n"
 
 
 def write_index(folder: Path) -> None:

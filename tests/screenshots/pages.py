@@ -11,7 +11,6 @@ FORM = "A form: typical shows it empty"
 SHORT = "Its length does not depend on data"
 ONE = "One thing, which exists"
 ELSEWHERE = "Its changes fail on other pages"
-GONE = "Not found, as not-found shows"
 UNTRAINED = "No page before the first version"
 SAME = "As settings"
 NO_ALERT = "Faults become alerts after minutes"
@@ -26,13 +25,18 @@ class Listed:
     empty: str = ""
     long: str = ""
     error: str = ""
+    typical: str = ""
     """The reason why there is no such picture; "" if there is one."""
     also: str = ""
     """Another address at which it stands."""
 
     def reason(self, state: State) -> str:
-        reasons = {State.EMPTY: self.empty, State.LONG: self.long, State.ERROR: self.error}
-        return reasons.get(state, "")
+        return {
+            State.EMPTY: self.empty,
+            State.TYPICAL: self.typical,
+            State.LONG: self.long,
+            State.ERROR: self.error,
+        }[state]
 
 
 PAGES = (
@@ -117,7 +121,13 @@ PAGES = (
     Listed("tools", "tools/"),
     Listed("tool-server", "tools/<int:pk>/", ONE, SHORT),
     Listed("api-docs", "api/v1/docs", ONE, "Typical is long", ELSEWHERE),
-    Listed("not-found", "chat/<int:pk>/", "The page of any address without one", SHORT),
+    Listed(
+        "not-found",
+        "chat/<int:pk>/",
+        "The page of any address without one",
+        SHORT,
+        typical="An error in itself",
+    ),
 )
 
 ROUTES = {route for page in PAGES for route in (page.route, page.also)}

@@ -121,6 +121,9 @@ def fill_the_rooms(page: Page, tmp_path: Path, questions: Path) -> Rooms:
     expect(page.get_by_role("main")).to_contain_text("held-out rows", timeout=PATIENCE)
     page.goto(f"/generate/{job['id']}/")
     expect(page.locator("#job-tag")).to_have_text("Done", timeout=PATIENCE)
+    page.goto("/generate/recipes/")
+    recipe = page.locator("main a[href^='/generate/recipes/']").first.get_attribute("href")
+    real["generate/recipes", "pk"] = str(recipe).split("/")[-2]
     page.goto("/tools/")
     shared = page.get_by_role("region", name="Shared")
     shared.get_by_label("Name").fill("Kettle")
@@ -155,3 +158,9 @@ def fill_the_library(page: Page, real: Rooms) -> None:
     real["chat/documents", "pk"] = str(link).rstrip("/").rpartition("/")[2]
     preset = in_browser(page.context, "post", "/api/v1/presets", {"name": "Calm"})
     real["settings/presets", "pk"] = str(preset["id"])
+    page.goto("/settings/people/")
+    page.get_by_role("button", name="Invite").click()
+    page.locator("#invite-dialog input[name=username]").fill("mira")
+    page.get_by_role("button", name="Create link").click()
+    remove = page.locator("a[href$='/remove/']").first.get_attribute("href")
+    real["settings/people", "pk"] = str(remove).split("/")[-3]

@@ -1,6 +1,16 @@
 """Pages on which something is wrong: a refused form, a run that failed, a server that is away."""
 
+from playwright.sync_api import Page
+
 from tests.screenshots.scene import Scene, send, upload
+
+
+def log_in_wrongly(page: Page) -> None:
+    page.get_by_label("Username").fill("anna")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_text("Wrong username").wait_for()  # hashing takes its time
+
 
 NO_FILE = b"\x00\x01 this is no such file"
 
@@ -11,7 +21,7 @@ AWAY = (
 )
 
 ERRORS = (
-    Scene("login-error", "/login/", send(username="anna", password="wrong"), anonymous=True),
+    Scene("login-error", "/login/", log_in_wrongly, anonymous=True),
     Scene("login-link-error", "/login/link/used-before/", anonymous=True),
     Scene(
         "settings-error",
