@@ -9,6 +9,7 @@ from redis.exceptions import RedisError
 
 from apps.core.models import ApiKey
 from apps.gateway.answer import Answer
+from apps.gateway.continuing.count import Asked
 from apps.gateway.continuing.draft import Draft
 from apps.gateway.errors import GatewayError, error_event, from_model_server
 from apps.gateway.limits.answers import allowed_targets
@@ -83,7 +84,8 @@ async def _try(
     async with slot_unless_free_elsewhere(slot, pool.others, move) as held:
         sent_at = time.perf_counter()
         answer.record.start(target.model)
-        body = draft.body_for(target) if draft else request.body_for(target.model)
+        asked = Asked(target.client, target.model, target.server.continues_messages)
+        body = draft.body_for(asked) if draft else request.body_for(target.model)
         is_whole = not (request.is_streamed or (draft and draft.is_rewritten))
         raw = await target.client.open_raw(url, body, request.headers, whole=is_whole)
         try:

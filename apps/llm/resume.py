@@ -22,7 +22,9 @@ class ResumableCompletion:
         Args:
             can_continue: the server continues a partial answer.
         """
-        self._can_continue = can_continue
+        self.can_continue = can_continue
+        self.kept: object = None
+        """What a handler keeps that sends its requests itself."""
         self._completed: list[tuple[ChatRequest, Completion]] = []
         self._position = 0
         self._partial = PartialCompletion()
@@ -45,7 +47,7 @@ class ResumableCompletion:
             if earlier == request:
                 return completion
             del self._completed[number:]  # the recipe was edited meanwhile
-        if self._partial_request != request or not self._can_continue:
+        if self._partial_request != request or not self.can_continue:
             self._partial_request, self._partial = request, PartialCompletion()
         completion = await self._finish(client, request)
         self._completed.append((request, completion))

@@ -13,6 +13,8 @@ from apps.core.http.openai_errors import openai_error
 from apps.core.models import ApiKey
 from apps.core.schemas.json_types import JsonObject
 from apps.gateway.batches.batch_spec import BatchSpec
+from apps.gateway.continuing.count import Asked
+from apps.gateway.continuing.draft import Draft
 from apps.gateway.errors import GatewayError, from_model_server
 from apps.gateway.limits.admission import admitted
 from apps.gateway.limits.answers import allowed_targets, bounded
@@ -26,6 +28,7 @@ from apps.gateway.usage.reported import HEAD_BYTES, TAIL_BYTES, usage_in
 from apps.llm import errors
 from apps.llm.client import refused_answer
 from apps.llm.events import Usage
+from apps.llm.resume import ResumableCompletion
 from apps.runtime.async_db import in_db
 
 POSTPONED_SECONDS = 5.0
@@ -68,7 +71,9 @@ async def run_row(row: RowInput, context: JobContext[BatchSpec]) -> RowOutcome:
                 outcome = await _label(request, key, record)
             else:
                 await in_db(_check_model, key, context.batch_id)
-                outcome = await _send(request, context, record)
+                draft = await _draft_of(request, row.draft)
+                asked = Asked(context.client, context.model, row.draft.can_continue)
+                outcome = await _send(request, asked, record, draft)
     except GatewayError as error:
         if error.status == 429 or error.retry_after:
             raise RowPostponed(str(error), error.retry_after or POSTPONED_SECONDS) from error
@@ -99,25 +104,44 @@ def _check_model(key: ApiKey, batch_id: int) -> None:
         allowed_targets([target], key)
 
 
+async def _draft_of(request: ProgramRequest, resumed: ResumableCompletion) -> Draft:
+    """Return what there is of the answer, from before the row's slot was taken."""
+    draft = resumed.kept
+    if isinstance(draft, Draft) and draft.is_of(request):
+        await draft.keep()
+        return draft
+    resumed.kept = draft = Draft(request)
+    return draft
+
+
 async def _send(
-    request: ProgramRequest, context: JobContext[BatchSpec], record: RequestRecord
+    request: ProgramRequest, asked: Asked, record: RequestRecord, draft: Draft
 ) -> RowOutcome:
-    endpoint = context.client.endpoint
+    endpoint = asked.client.endpoint
     url = upstream_url(request.path, endpoint.root, endpoint.base_url)
-    record.start(context.model)
-    pieces: list[bytes] = []
-    try:
-        raw = await context.client.open_raw(url, request.body, {}, whole=True)
+    record.start(asked.model)
+    while True:
         try:
-            await collect(await raw.read(), raw, pieces)
-        finally:
-            await raw.aclose()
-    except REFUSED as error:
-        return _refused_by_server(error, record)
-    answer = b"".join(pieces)
-    record.status, record.has_ended = raw.status, True
+            status, answer = await _whole_answer(url, asked, draft)
+            break
+        except REFUSED as error:
+            if not draft.gave_up(error):
+                return _refused_by_server(error, record)
+    record.status, record.has_ended = status, True
     record.add(answer)
-    return _accepted(raw.status, answer)
+    return _accepted(status, answer)
+
+
+async def _whole_answer(url: str, asked: Asked, draft: Draft) -> tuple[int, bytes]:
+    body = draft.body_for(asked)
+    raw = await asked.client.open_raw(url, body, {}, whole=not draft.is_rewritten)
+    try:
+        first = await raw.read()
+        draft.begin()
+        await collect(first, raw, draft.pieces)
+    finally:
+        await raw.aclose()
+    return raw.status, b"".join(await draft.finish())
 
 
 async def _label(request: ProgramRequest, key: ApiKey, record: RequestRecord) -> RowOutcome:

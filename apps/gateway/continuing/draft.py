@@ -15,12 +15,11 @@ from apps.gateway.continuing.chunks import (
     read_chunks,
     whole_answer,
 )
-from apps.gateway.continuing.count import count_tokens
+from apps.gateway.continuing.count import Asked, count_tokens
 from apps.gateway.continuing.join import Written, joined
 from apps.gateway.continuing.shape import can_continue, continued, is_greedy
 from apps.gateway.program_request import ProgramRequest
 from apps.llm import errors
-from apps.servers.services import Target
 
 JSON = "application/json; charset=utf-8"
 
@@ -29,7 +28,7 @@ class Draft:
     """What there is of an answer that is sent when it is complete.
 
     draft = Draft(request)
-    body = draft.body_for(target)      # of each attempt
+    body = draft.body_for(asked)       # of each attempt
     draft.pieces.append(data)          # as it comes
     await draft.keep()                 # where the slot was taken
     pieces = draft.finish()
@@ -39,13 +38,17 @@ class Draft:
         self._request = request
         self._is_plain = can_continue(request.path, request.fields)
         self._kept = Written()
-        self._target: Target | None = None
+        self._asked: Asked | None = None
         self._since = 0.0
         self.pieces: list[bytes] = []
         """Of this attempt."""
         self.restarts = 0
         self.continued = 0
         """How often the server went on with the answer that is kept."""
+
+    def is_of(self, request: ProgramRequest) -> bool:
+        """True if it is the answer to this request."""
+        return (request.path, request.fields) == (self._request.path, self._request.fields)
 
     @property
     def is_rewritten(self) -> bool:
@@ -54,25 +57,23 @@ class Draft:
 
     @property
     def _is_read(self) -> bool:
-        return (
-            self._is_plain and self._target is not None and self._target.server.continues_messages
-        )
+        return self._is_plain and self._asked is not None and self._asked.continues
 
-    def body_for(self, target: Target) -> bytes:
+    def body_for(self, asked: Asked) -> bytes:
         """Return the body of the next attempt, which is expected from now on."""
-        before, self._target, self.pieces = self._target, target, []
+        before, self._asked, self.pieces = self._asked, asked, []
         self.begin()
-        if self._kept.chunks and before is not None and before.server.pk != target.server.pk:
+        if self._kept.chunks and before is not None and before.client is not asked.client:
             self.begin_again()
         if not self.is_rewritten:
-            return self._request.body_for(target.model)
-        return json.dumps(self._fields(target), ensure_ascii=True).encode()
+            return self._request.body_for(asked.model)
+        return json.dumps(self._fields(asked), ensure_ascii=True).encode()
 
-    def _fields(self, target: Target) -> dict[str, Any]:
-        fields = {**self._request.fields, "model": target.model}
+    def _fields(self, asked: Asked) -> dict[str, Any]:
+        fields = {**self._request.fields, "model": asked.model}
         if not self._request.is_streamed:
             fields |= {"stream": True, "stream_options": {"include_usage": True}}
-            if target.server.endpoint.tells_progress:
+            if asked.client.endpoint.tells_progress:
                 fields["return_progress"] = True  # it then stops while it reads the prompt, too
         if not self._kept.chunks:
             return fields
@@ -96,13 +97,13 @@ class Draft:
 
     async def keep(self) -> None:
         """Keep what came until the slot was taken, as far as the server can go on from there."""
-        target, seconds = self._target, time.perf_counter() - self._since
-        if not self._is_read or target is None:
+        asked, seconds = self._asked, time.perf_counter() - self._since
+        if not self._is_read or asked is None:
             self.begin_again()
             return
         try:
             chunks = await asyncio.to_thread(self._chunks)
-            kept = await self._counted(target, beginning_of(chunks))
+            kept = await self._counted(asked, beginning_of(chunks))
             kept.seconds = self._kept.seconds + seconds
             continued(self._request.path, self._request.fields, kept.text, kept.tokens)
         except (ValueError, errors.LLMError):
@@ -110,7 +111,7 @@ class Draft:
             return
         self._kept, self.continued = kept, self.continued + 1
 
-    async def _counted(self, target: Target, chunks: list[Chunk]) -> Written:
+    async def _counted(self, asked: Asked, chunks: list[Chunk]) -> Written:
         """Count the tokens of a beginning as the server will.
 
         Raises:
@@ -120,7 +121,7 @@ class Draft:
         if len(kept.text) < MIN_CHARACTERS:
             raise ValueError
         written = sum(bool(chunk.text) for chunk in chunks)
-        counted = await count_tokens(target, self._request, kept.text)
+        counted = await count_tokens(asked, self._request, kept.text)
         if is_greedy(self._request.fields) and counted != written:
             raise ValueError  # other tokens, of which other ones may follow
         kept.tokens = written if counted is None else counted

@@ -9,6 +9,7 @@ import httpx2
 
 from apps.llm.permits import Lane, permits_in_flight
 from apps.llm.raw_answer import RawAnswer
+from apps.llm.response_reader import ResponseReader
 from apps.servers.models import Server
 from apps.servers.services import hold_slot, refresh_server
 from tests.conftest import SLOTS
@@ -29,13 +30,17 @@ class CutAnswer(RawAnswer):
 
     cuts: ClassVar[int] = 0
     is_cut: ClassVar[asyncio.Event]
+    chunks: ClassVar[int]
+    """Of the last answer, about."""
 
-    def __init__(self, response: httpx2.Response) -> None:
-        super().__init__(response)
+    def __init__(self, response: httpx2.Response, body: ResponseReader) -> None:
+        super().__init__(response, body)
         self._left = CUT_AFTER
+        CutAnswer.chunks = 0
 
     async def read(self) -> bytes:
         data = await super().read()
+        CutAnswer.chunks += data.count(b"data:")
         if not CutAnswer.cuts:
             return data
         if self._left <= 0:
