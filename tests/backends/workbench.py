@@ -188,7 +188,7 @@ class Workbench:
         finally:
             stop.set()
             pumps.wake()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(150):
                 await task
 
     # --- Classifiers -----------------------------------------------------------

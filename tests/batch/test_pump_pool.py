@@ -40,7 +40,7 @@ async def running() -> AsyncIterator[PumpPool]:
     finally:
         stop.set()
         found.wake()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             await task
 
 

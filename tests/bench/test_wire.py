@@ -33,7 +33,7 @@ async def relayed() -> AsyncIterator[tuple[Wire, Peer]]:
     peer = Peer()
     async with await asyncio.start_server(peer, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        async with asyncio.timeout(60), counted(port) as wire:
+        async with asyncio.timeout(150), counted(port) as wire:
             yield wire, peer
 
 

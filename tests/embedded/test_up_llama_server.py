@@ -44,7 +44,7 @@ def test_two_models_are_served_by_a_router_of_ours(tmp_path: Path) -> None:
             return ask("/servers/1/probe", {})
 
         stack.wait_for_log("chat-model is ready")
-        wait_until(lambda: server()["state"] == "ready", within=60)
+        wait_until(lambda: server()["state"] == "ready", within=150)
         assert server()["kind"] == "router"
         assert sorted(model["id"] for model in server()["models"]) == ["alpha", "beta"]
         chat = ask("/conversations", {"model": "beta", "title": "Two models"})
@@ -53,6 +53,6 @@ def test_two_models_are_served_by_a_router_of_ours(tmp_path: Path) -> None:
         def last() -> Any:
             return ask(f"/conversations/{chat['id']}")["messages"][-1]
 
-        wait_until(lambda: last()["status"] == "complete", within=60)
+        wait_until(lambda: last()["status"] == "complete", within=150)
         (beta,) = (model for model in server()["models"] if model["id"] == "beta")
         assert beta["state"] == "loaded"

@@ -239,7 +239,7 @@ async def test_one_permit_serves_many_requests_until_a_person_needs_the_slot(
         if done and not before:
             before.append(permits)
             async with (
-                asyncio.timeout(60),
+                asyncio.timeout(150),
                 real(target.server, lane=Lane.INTERACTIVE),
                 real(target.server, lane=Lane.INTERACTIVE),
             ):

@@ -67,5 +67,5 @@ async def working() -> AsyncIterator[None]:
     finally:
         stop.set()
         pumps.wake()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             await task

@@ -144,7 +144,7 @@ class Plant:
             for path in self.folder.glob("appendonly*"):  # a folder, from Redis 7 on
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.redis.start()
-        wait_until(self._redis_answers, within=60, what="Redis's start")
+        wait_until(self._redis_answers, within=150, what="Redis's start")
 
     def _redis_answers(self) -> bool:
         try:

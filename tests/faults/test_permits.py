@@ -45,7 +45,7 @@ class Redis:
             cwd=self.socket.parent,
             stdout=subprocess.DEVNULL,
         )
-        wait_until(self.answers, within=60)
+        wait_until(self.answers, within=150)
 
     def answers(self) -> bool:
         try:
@@ -118,15 +118,15 @@ def test_a_killed_worker_and_a_killed_web_process(
 ) -> None:
     """Two of the four slots were a dead worker's, one was a question's: all come back."""
     worker = start_holder("batch", 2, FOR_EVER)
-    wait_until(lambda: gauge.now == 2, within=60)
+    wait_until(lambda: gauge.now == 2, within=150)
     web = start_holder("interactive", 1, FOR_EVER)
-    wait_until(lambda: gauge.now == 3, within=60)
+    wait_until(lambda: gauge.now == 3, within=150)
     start_holder("batch", SLOTS, FOR_EVER)
     # One slot is busy with a question, which leaves rows three.
-    wait_until(lambda: gauge.now == SLOTS, within=60)
+    wait_until(lambda: gauge.now == SLOTS, within=150)
     worker.kill()
     web.kill()
-    wait_until(lambda: gauge.ended == 3, within=60)
+    wait_until(lambda: gauge.ended == 3, within=150)
     wait_until(lambda: gauge.now == SLOTS, within=AGAIN_WITHIN)
     assert gauge.most == SLOTS
     assert own_redis.permits() == SLOTS
@@ -137,15 +137,15 @@ def test_redis_is_killed_and_starts_again_empty(
 ) -> None:
     """What was in flight is registered again before anybody else is let in."""
     start_holder("batch", 2, FOR_EVER)
-    wait_until(lambda: gauge.now == 2, within=60)
+    wait_until(lambda: gauge.now == 2, within=150)
     start_holder("batch", SLOTS, SHORT)  # its rows end all the time, also without a Redis
-    wait_until(lambda: gauge.now == SLOTS, within=60)
+    wait_until(lambda: gauge.now == SLOTS, within=150)
     own_redis.kill()
-    wait_until(lambda: gauge.now == 2, within=60)
+    wait_until(lambda: gauge.now == 2, within=150)
     own_redis.start()
     wait_until(lambda: gauge.now == SLOTS, within=AGAIN_WITHIN)
     wait_until(lambda: own_redis.permits() == SLOTS, within=AGAIN_WITHIN)
     ended = gauge.ended
     # Were the first two forgotten, there would be six now.
-    wait_until(lambda: gauge.ended >= ended + 2 * SLOTS, within=60)
+    wait_until(lambda: gauge.ended >= ended + 2 * SLOTS, within=150)
     assert gauge.most == SLOTS

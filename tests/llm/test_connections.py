@@ -121,7 +121,7 @@ async def test_an_idle_connection_is_given_up(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("apps.llm.timeouts.IDLE_SECONDS", 0.02)
     async with serving(answers) as (server, client):
         await client.complete(question())
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             await server.gone.wait()
         await client.complete(question())
         assert server.connections == 2
@@ -179,7 +179,7 @@ async def test_closing_an_answer_closes_the_connection_at_once() -> None:
         await anext(stream)
         assert not server.gone.is_set()
         await stream.aclose()  # type: ignore[attr-defined]
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             await server.gone.wait()
 
 
@@ -199,7 +199,7 @@ async def test_cancelling_closes_the_connection_at_once(begun: bool) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             await server.gone.wait()
 
 
@@ -428,7 +428,7 @@ async def test_comments_alone_are_no_answer_for_ever(
         else:
             await client.complete(question())
 
-    async with serving(pings) as (_, client), asyncio.timeout(60):
+    async with serving(pings) as (_, client), asyncio.timeout(150):
         with pytest.raises(errors.Stalled, match="stopped sending"):
             await ask(client)
 
@@ -536,6 +536,6 @@ async def test_pool_is_wider_than_the_librarys_default() -> None:
         await together.wait()
         await peer.send(WHOLE)
 
-    async with serving(wait_for_all) as (server, client), asyncio.timeout(60):
+    async with serving(wait_for_all) as (server, client), asyncio.timeout(150):
         await asyncio.gather(*(client.complete(question()) for _ in range(120)))
         assert server.connections == 120

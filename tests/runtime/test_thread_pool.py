@@ -72,7 +72,7 @@ async def test_threads_that_are_held_up_are_joined_by_others(
     held = [asyncio.create_task(call(app(release.wait, said))) for _ in range(6)]
     try:
         await until(lambda: POOL.size == 6)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             await call(app(lambda: POOL.size, said))  # it is idle, and may end, right after
         assert said == [7]
     finally:
@@ -146,7 +146,7 @@ async def test_one_person_does_not_hold_every_thread(monkeypatch: pytest.MonkeyP
     held = [asks(pool, "greedy", release.wait) for _ in range(20)]
     try:
         await until(lambda: pool.size >= 3)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             for _ in range(5):
                 await asks(pool, "other", lambda: None)
         assert pool.waiting(b"greedy") == 17
@@ -196,7 +196,7 @@ async def test_a_cancelled_request_gives_its_thread_back() -> None:
     release.set()
     await asyncio.gather(*tasks, return_exceptions=True)
     said: list[Any] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         await call(app(lambda: 1, said))
     assert said == [1]
 
@@ -209,7 +209,7 @@ async def test_a_view_may_wait_for_async_code_that_needs_a_thread() -> None:
         return (threading.get_ident(), async_to_sync(deep)())
 
     said: list[Any] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         await asyncio.gather(*(call(app(view, said)) for _ in range(8)))
     assert len(said) == 8
     assert all(outer == inner for outer, inner in said)

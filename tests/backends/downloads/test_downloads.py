@@ -61,7 +61,7 @@ async def test_a_model_is_downloaded_with_progress_used_and_deleted(
     server = await refresh_server(server)
     hub.flowing.clear()
     shares = progress_of(server, MODEL, Action.DOWNLOAD)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         first = asyncio.ensure_future(anext(shares))
         work = asyncio.create_task(run_action(server, MODEL, Action.DOWNLOAD))
         assert 0 <= await first < 1
@@ -87,7 +87,7 @@ async def test_a_cancelled_download_stops_at_the_server(server: Server, hub: Hub
     server = await refresh_server(server)
     hub.flowing.clear()
     shares = progress_of(server, MODEL, Action.DOWNLOAD)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         first = asyncio.ensure_future(anext(shares))
         work = asyncio.create_task(run_action(server, MODEL, Action.DOWNLOAD))
         await first

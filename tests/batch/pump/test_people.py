@@ -98,7 +98,7 @@ async def test_on_one_slot_a_row_yields_as_well(
         working = asyncio.create_task(run_until_done(server))
         await until_in_flight(server, 1)
         async with (
-            asyncio.timeout(60),
+            asyncio.timeout(150),
             hold_slot(await refresh_server(server), lane=Lane.INTERACTIVE),
         ):
             assert (await permits.permits_in_flight(server.pk))[Lane.BATCH] == 0

@@ -22,7 +22,7 @@ from tests.waiting import until, wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 AT_ONCE = Backoff(first=0.05, longest=0.2)
-FOREVER = "exec sleep 60"  # longer than any test
+FOREVER = "exec sleep 300"  # longer than any test
 
 
 def shell(name: str, script: str, **options: Any) -> Child:
@@ -51,7 +51,7 @@ class Running:
 
         async def act_and_stop() -> None:
             try:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(150):
                     await act()
             finally:
                 self.supervisor.stop()
@@ -115,7 +115,7 @@ async def test_a_late_child_starts_when_the_start_is_through(tmp_path: Path) -> 
 
 
 async def test_what_ends_is_started_again_and_said(tmp_path: Path) -> None:
-    script = "echo run >> runs; test $(wc -l < runs) -lt 3 && exit 7; echo stays; exec sleep 60"
+    script = "echo run >> runs; test $(wc -l < runs) -lt 3 && exit 7; echo stays; exec sleep 300"
     running = Running(tmp_path, shell("child", script))
 
     await running.until(lambda: running.wait_for("child stays"))
@@ -127,7 +127,7 @@ async def test_what_ends_is_started_again_and_said(tmp_path: Path) -> None:
 
 
 async def test_a_killed_child_takes_its_own_children_with_it(tmp_path: Path) -> None:
-    script = "test -e pids || { sleep 60 & echo $$ $! > pids; wait; }; echo second; exec sleep 60"
+    script = "test -e pids || { sleep 300 & echo $$ $! > pids; wait; }; echo second; exec sleep 300"
     running = Running(tmp_path, shell("child", script))
 
     async def kill() -> None:
@@ -250,7 +250,7 @@ def test_nothing_survives_a_killed_supervisor(tmp_path: Path) -> None:
         from apps.embedded.processes.supervisor import Child, Supervisor
 
         folder = Path(os.environ["FOLDER"])
-        script = "sleep 60 & echo $$ $! > pids.new; mv pids.new pids; trap '' TERM; wait"
+        script = "sleep 300 & echo $$ $! > pids.new; mv pids.new pids; trap '' TERM; wait"
         child = Child(name="child", argv=["/bin/sh", "-c", script], env=dict(os.environ))
         log = ProcessLog(folder / "log")
 

@@ -61,7 +61,7 @@ async def test_a_conversation_that_begins_goes_where_a_slot_is_free(
 ) -> None:
     home, server, other = await home_of(program, fakes)
     async with hold_slot(server, lane=Lane.INTERACTIVE, model="m", person=99):
-        await asyncio.wait_for(ask(program, BEGINNING, lane), 60)
+        await asyncio.wait_for(ask(program, BEGINNING, lane), 150)
     assert (home.asked, other.asked) == (1, 1)
 
 
@@ -87,7 +87,7 @@ async def test_a_conversation_waits_for_its_cache_as_long_as_a_prefill_takes(
         await stack.enter_async_context(
             hold_slot(server, lane=Lane.INTERACTIVE, model="m", person=99)
         )
-        await asyncio.wait_for(ask(program, LATER, "person"), 60)
+        await asyncio.wait_for(ask(program, LATER, "person"), 150)
         assert (home.asked, other.asked) == (2, 1)
 
 

@@ -11,7 +11,7 @@ from apps.servers.models import Kind, Server, State
 from apps.servers.services import hold_slot, slot_terms
 from tests.waiting import until
 
-PATIENCE = 60.0  # seconds, for what takes milliseconds on a machine that has nothing else to do
+PATIENCE = 150.0  # seconds, for what takes milliseconds on a machine that has nothing else to do
 
 
 def a_server(width: int = 4, *, pool: int | None = None) -> Server:

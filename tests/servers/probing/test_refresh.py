@@ -129,7 +129,7 @@ async def test_refresh_with_known_facts_does_not_wait_for_a_running_probe(
     first, second = await again(server), await again(server)
     looker = asyncio.create_task(refresh_server(first))
     await until(lambda: pretended.looks == 2)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(150):
         assert (await refresh_server(second)).state == State.READY
     assert pretended.looks == 2
     looker.cancel()
@@ -270,7 +270,7 @@ class TestFailing:
         self, server: Server, pretended: Pretended
     ) -> None:
         sync_redis().set(f"llm:look:{server.pk}", "of the dead", px=300)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             assert (await refresh_server(server)).state == State.READY
 
     async def test_without_redis_every_process_probes(

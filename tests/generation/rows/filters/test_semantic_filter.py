@@ -119,7 +119,7 @@ class TestInAJob:
         assert batch.status == BatchStatus.RUNNING
         assert (await in_db(said, job))[:2] == ["accepted", "accepted"]
         await away.aupdate(base_url=address, **UNSEEN)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(150):
             await pump
         batch = await Batch.objects.aget()
         assert (batch.status, batch.reason) == (BatchStatus.DONE, "")

@@ -18,6 +18,7 @@ from apps.monitoring.history.sampling import take_samples
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server, Use
 from apps.servers.services import choose_target, hold_slot, refresh_server
+from apps.tuning.doctor import answers
 from apps.tuning.doctor.examination import Examination
 from apps.tuning.doctor.known_faults import known_faults
 from apps.tuning.doctor.mend import propose
@@ -85,6 +86,12 @@ FAULTS = (
     Fault("no-pooling", (*EMBEDDING, "--pooling", "none"), "embed", "Pooling type 'none'"),
     Fault("small-batch", (*EMBEDDING, "-ub", "512"), "embed", "takes 512"),
 )
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy is in front: tokens that come late come late to a machine that is busy."""
+    monkeypatch.setattr(answers, "USUAL_DELAY_SECONDS", 600.0)
 
 
 @pytest.fixture(scope="module")
