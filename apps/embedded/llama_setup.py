@@ -7,9 +7,9 @@ cannot be checked yet, and with `tell`, which downloads, in the process that bec
 from apps.embedded.errors import StartError
 from apps.embedded.llama_command import Llama, preset
 from apps.embedded.llama_program import LlamaProgram, find_program
-from apps.embedded.memory import check_memory, models_that_fit
 from apps.embedded.model_files import find
 from apps.embedded.model_files.download import Tell
+from apps.embedded.model_files.memory import check_memory, models_that_fit
 from apps.embedded.options import Options
 
 MAX_SLOTS = 256

@@ -1,10 +1,8 @@
 """What another room provides to this one: it registers once, when it starts."""
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-
-from apps.servers.models import Server
 
 HOURS = 24
 """The time before now that `Traffic` covers."""
@@ -163,27 +161,3 @@ def read_traffic(servers: Iterable[int]) -> ByModel:
 
 def traffic_of(recorded: ByModel, server: int, model: str) -> Traffic:
     return recorded.get((server, model)) or recorded.get((server, ""), NO_TRAFFIC)
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """A GPU of a server's machine."""
-
-    name: str
-    """As its driver names it; "": not reported."""
-    memory: int
-    """MiB, all of it."""
-
-
-GpuReader = Callable[[Server], Awaitable[Sequence[Gpu]]]
-
-_gpu_readers: list[GpuReader] = []
-
-
-def register_gpus(reader: GpuReader) -> None:
-    _gpu_readers[:] = [reader]
-
-
-async def read_gpus(server: Server) -> Sequence[Gpu]:
-    """The GPUs of a server's machine; []: not reported."""
-    return await _gpu_readers[0](server) if _gpu_readers else []

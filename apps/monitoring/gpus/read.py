@@ -8,7 +8,7 @@ from apps.monitoring.gpus import llama_swap, nvml
 from apps.monitoring.gpus.reading import GpuReading
 from apps.servers.models import Kind, Server
 from apps.servers.services import Target
-from apps.tuning.hooks import Gpu
+from apps.tuning.machine_hooks import Gpu
 
 
 async def read_gpus(server: Server) -> list[GpuReading]:

@@ -16,13 +16,12 @@ from apps.tuning.doctor.local_model import read_local_model
 from apps.tuning.hooks import (
     NO_SWAPS,
     NO_TRAFFIC,
-    Gpu,
     Swaps,
     Traffic,
-    read_gpus,
     read_traffic,
     traffic_of,
 )
+from apps.tuning.machine_hooks import Gpu, read_gpus
 from apps.tuning.planner.gpu_names import find_gpu
 from apps.tuning.planner.hardware import Hardware
 from apps.tuning.planner.model.model_shape import ModelShape

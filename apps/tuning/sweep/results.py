@@ -61,6 +61,8 @@ class SweepResults:
     probed: dict[int, float] = field(default_factory=dict)
     """Tokens/s by width, of requests as a job sends them."""
     best_width: int | None = None
+    ubatches: dict[int, float] = field(default_factory=dict)
+    """Prompt tokens/s by micro-batch (-ub), where Workbench can start the server again."""
     search_seconds: float = 0.0
     paused_seconds: float = 0.0
     notes: list[str] = field(default_factory=list)

@@ -9,7 +9,8 @@ from apps.llm.errors import LLMError
 from apps.servers.services import Target
 from apps.tuning.running_command import read_command
 from apps.tuning.sweep.choose_model import choose_model
-from apps.tuning.sweep.measuring.sweep import PAUSED, OnProgress, Progress, Sweep
+from apps.tuning.sweep.measuring.progress import PAUSED, OnProgress, Progress
+from apps.tuning.sweep.measuring.sweep import Sweep
 from apps.tuning.sweep.results import SweepResults
 
 __all__ = ["PAUSED", "Progress", "choose_model", "sweep_server"]

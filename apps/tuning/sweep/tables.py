@@ -1,7 +1,7 @@
 """The tables of a sweep, and their Markdown (pure)."""
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from apps.tuning.sweep.figures import Point
@@ -19,12 +19,17 @@ class Table:
 
 def make_tables(results: SweepResults) -> list[Table]:
     """Return the tables of what was measured; none of what was not."""
-    tables = [_widths(results)] if results.probed else []
+    tables = []
+    if results.probed:
+        tables.append(_shares("Rows in parallel", "rows", "tokens/s", results.probed))
     if results.points:
         tables.append(_sequences(results))
     if results.chat is not None:
         tables.append(_chat(results.chat))
-    return [*tables, *_loads(results.points)]
+    tables += _loads(results.points)
+    if results.ubatches:
+        tables.append(_shares("Micro-batch (-ub)", "tokens", "prompt tokens/s", results.ubatches))
+    return tables
 
 
 def describe(results: SweepResults) -> list[str]:
@@ -82,13 +87,11 @@ def _escaped(cell: str) -> str:
     return cell.replace("|", "\\|").replace("\n", " ")
 
 
-def _widths(results: SweepResults) -> Table:
-    best = max(results.probed.values())
-    rows = [
-        [str(width), _rate(rate), f"{rate / best:.0%}"]
-        for width, rate in sorted(results.probed.items())
-    ]
-    return Table("Rows in parallel", ["rows", "tokens/s", "of the best"], rows)
+def _shares(title: str, name: str, rate: str, rates: Mapping[int, float]) -> Table:
+    """Rates by a number, and each as a share of the best."""
+    best = max(rates.values())
+    rows = [[f"{at:,}", _rate(value), f"{value / best:.0%}"] for at, value in sorted(rates.items())]
+    return Table(title, [name, rate, "of the best"], rows)
 
 
 def _sequences(results: SweepResults) -> Table:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -21,9 +20,11 @@ from apps.tuning.sweep.measuring.chat_turns import (
     measure_chat,
 )
 from apps.tuning.sweep.measuring.probe import JobProbe
+from apps.tuning.sweep.measuring.progress import PAUSED, OnProgress, Progress
 from apps.tuning.sweep.measuring.rounds import measure_load
 from apps.tuning.sweep.measuring.slots import IdleSlots, InUse
 from apps.tuning.sweep.measuring.stream import ask, build_request
+from apps.tuning.sweep.measuring.ubatches import measure_ubatch, plan_ubatches
 from apps.tuning.sweep.plan import OVERHEAD_TOKENS, Load, Room, plan_loads, prompt_lengths
 from apps.tuning.sweep.prompts import SAMPLE_CHARACTERS, USUAL_CHARACTERS, uncached_prompt
 from apps.tuning.sweep.results import SweepResults
@@ -32,22 +33,8 @@ from apps.tuning.sweep.results import SweepResults
 ANSWER_SECONDS = 1.0
 LEAST_ANSWER, MOST_ANSWER = 16, 128
 SAMPLE_TOKENS = 8
-PAUSED = "Paused: the server is in use. It is measured only while nobody uses it."
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a sweep is. `results` grow while it runs."""
-
-    done: int
-    planned: int
-    doing: str
-    results: SweepResults
-
-
-OnProgress = Callable[[Progress], Awaitable[None]]
 
 
 class Sweep:
@@ -79,7 +66,8 @@ class Sweep:
         loads = plan_loads(self.room, self._answer_tokens)
         if not loads:
             raise SweepError("A slot has too little context to measure anything.")
-        self.results.planned = len(loads) + 2
+        ubatches = await plan_ubatches(self.target.server)
+        self.results.planned = len(loads) + 2 + len(ubatches)
         await self.find_width()
         shortest = loads[0].prompt_tokens
         for load in [load for load in loads if _is_first_kind(load, shortest)]:
@@ -87,6 +75,8 @@ class Sweep:
         await self._measure_chat()
         for load in [load for load in loads if not _is_first_kind(load, shortest)]:
             await self._measure_load(load)
+        for ubatch in ubatches:
+            await self._measure_ubatch(ubatch)
 
     async def find_width(self) -> None:
         """Search the best number of sequences for jobs."""
@@ -163,6 +153,14 @@ class Sweep:
             )
         else:
             self.results.notes.append("A slot has too little context for a chat of 4 turns.")
+        self.done += 1
+
+    async def _measure_ubatch(self, ubatch: int) -> None:
+        works = [partial(measure_ubatch, self.target, ubatch, self._characters)]
+        doing = f"Prompt rate with a micro-batch of {ubatch:,} tokens (-ub)"
+        [rate] = await self._measured(doing, partial(self.slots.run, works, 1))
+        if rate is not None:
+            self.results.ubatches[ubatch] = rate
         self.done += 1
 
     async def _measured(self, doing: str, measure: Callable[[], Awaitable[T]]) -> T:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from apps.embedded import memory
 from apps.embedded.errors import StartError
 from apps.embedded.llama_program import Device, LlamaProgram
+from apps.embedded.model_files import memory
 
 GPU = LlamaProgram(devices=(Device(name="GPU", total_bytes=8000, free_bytes=3000),))
 
