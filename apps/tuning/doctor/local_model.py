@@ -4,16 +4,18 @@ import asyncio
 import ipaddress
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from apps.tuning.errors import PlanError
-from apps.tuning.model_file import read_model_file
-from apps.tuning.planner.model.model_shape import ModelShape
+
+if TYPE_CHECKING:
+    from apps.tuning.planner.model.model_shape import ModelShape
 
 MODEL = frozenset({"-m", "--model"})
 
 
-async def read_local_model(base_url: str, path: str, command: str) -> ModelShape | None:
+async def read_local_model(base_url: str, path: str, command: str) -> "ModelShape | None":
     """Read what a server's model is; None where its file is not on this machine.
 
     Args:
@@ -34,7 +36,9 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def _read(path: Path) -> ModelShape | None:
+def _read(path: Path) -> "ModelShape | None":
+    from apps.tuning.model_file import read_model_file  # every process would import gguf
+
     try:
         return read_model_file(path) if path.is_file() else None
     except (PlanError, OSError):  # another machine's path behind a tunnel, or no right to read it

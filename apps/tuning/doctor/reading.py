@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 
@@ -24,8 +24,10 @@ from apps.tuning.hooks import (
 from apps.tuning.machine_hooks import Gpu, read_gpus
 from apps.tuning.planner.gpu_names import find_gpu
 from apps.tuning.planner.hardware import Hardware
-from apps.tuning.planner.model.model_shape import ModelShape
 from apps.tuning.running_command import read_command
+
+if TYPE_CHECKING:
+    from apps.tuning.planner.model.model_shape import ModelShape
 
 # A web page of a stranger, as a browser names it. Reserved: nobody can own this name.
 FOREIGN_ORIGIN = "https://doctor.example"
@@ -67,7 +69,7 @@ class Reading:
     weight_bytes: int | None = None
     command: str = ""
     """The command line that it was started with, without keys."""
-    shape: ModelShape | None = None
+    shape: "ModelShape | None" = None
     """What its file says; None: not on this machine."""
     parameters: int | None = None
     gpus: tuple[Hardware, ...] = ()

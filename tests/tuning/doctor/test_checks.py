@@ -5,10 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from gguf.constants import PoolingType
 
 from apps.llm.thinking import ThinkingSupport
 from apps.tuning.doctor.answers import Answer, Answers, Arrival, Leaving, Silence, Thought
 from apps.tuning.doctor.checks import CHECKS, check_all
+from apps.tuning.doctor.checks.embeddings import POOLING_TYPES
 from apps.tuning.doctor.findings import Finding, finding_lines
 from apps.tuning.doctor.prompt_answers import PromptRead, Rendered, Turns
 from apps.tuning.doctor.reading import Reading
@@ -152,3 +154,8 @@ def test_the_pooling_of_the_file_may_be_named_again() -> None:
 
 def test_a_small_embedding_context_is_left_to_the_batch() -> None:
     assert found(replace(EMBEDDINGS, context=512, slots=1), embedding_answers()) == []
+
+
+def test_kinds_of_pooling_are_numbered_as_in_model_files() -> None:
+    known = {one.value: one.name.lower() for one in PoolingType}
+    assert {number: known[number] for number in POOLING_TYPES} == POOLING_TYPES

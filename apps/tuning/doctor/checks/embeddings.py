@@ -1,7 +1,5 @@
 """Checks of a model that embeds. Pure."""
 
-from gguf.constants import PoolingType
-
 from apps.tuning.doctor.amount import Amount, Unit
 from apps.tuning.doctor.answers import Answers
 from apps.tuning.doctor.checks.prompts.reasons import value_of
@@ -12,6 +10,8 @@ from apps.tuning.doctor.reading import Reading
 NORM_TOLERANCE = 0.01
 # Different texts are further apart in any model, in half precision too.
 LARGEST_LIKENESS = 0.9999
+# As `gguf.PoolingType` numbers them.
+POOLING_TYPES = {1: "mean", 2: "cls", 3: "last", 4: "rank"}
 POOLING = frozenset({"--pooling"})
 
 
@@ -64,8 +64,7 @@ def check_pooling_type(reading: Reading, answers: Answers) -> Finding | None:
 def _wanted(reading: Reading) -> str:
     """The pooling that the model's file names."""
     pooling = reading.shape.pooling if reading.shape is not None else None
-    known = {one.value: one.name.lower() for one in PoolingType}
-    return known.get(pooling, "") if pooling else ""
+    return POOLING_TYPES.get(pooling or 0, "")
 
 
 def _likeness(answers: Answers) -> Amount | None:
