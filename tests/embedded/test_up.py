@@ -32,7 +32,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def stack(models: dict[str, str]) -> Iterator[Stack]:
-    with Stack(models) as stack:
+    with Stack(models, has_tables=False) as stack:  # as the first start of all
         stack.wait_for_log("supervisor      chat-model is ready")
         yield stack
 

@@ -17,9 +17,11 @@ import psutil
 
 from apps.embedded.model_files.embedding_model import prepare
 from tests.llama_process import free_port
+from tests.stack.database import NAME, migrated_database
+from tests.stack.processes import command_of, kill_all, processes_of
 from tests.waiting import wait_until
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 READY_LINE = re.compile(r"Workbench is ready: (?P<login>(?P<base>http://[^/]+)/\S+)")
 LOG_LINES = 60  # of a start that failed
 UP = ("-m", "apps.embedded")
@@ -44,8 +46,12 @@ class Stack:
         *,
         data: Path | None = None,
         ready_within: float = 180.0,
+        has_tables: bool = True,
     ) -> None:
-        """`env` comes on top; `data` is kept at the end, a folder of our own is not."""
+        """`env` comes on top; `data` is kept at the end, a folder of our own is not.
+
+        A folder of our own has a database with all tables, unless `has_tables` is false.
+        """
         self._own_data = data is None
         self.data = data or Path(tempfile.mkdtemp(prefix="workbench-"))
         self.port = free_port()
@@ -57,6 +63,9 @@ class Stack:
         self.env |= env or {}
         if not self.env.keys() & {"WORKBENCH_EMBED_MODEL", "EMBED_BASE_URL"}:
             self.env["WORKBENCH_EMBED_MODEL"] = str(cached_embedding_model())
+        if self._own_data and has_tables:
+            made = migrated_database(ROOT, cache(), clean_env())
+            shutil.copy(made, self.data / NAME)  # as private as it is
         self.url = ""
         self.login_url = ""
         self._ready_within = ready_within
@@ -156,39 +165,8 @@ def clean_env() -> dict[str, str]:
 
 def cached_embedding_model() -> Path:
     """Prepared once for all runs of the tests."""
-    cache = Path(os.environ.get("WORKBENCH_TEST_CACHE") or ROOT / ".cache")
-    return prepare(cache, lambda line: None)
+    return prepare(cache(), lambda line: None)
 
 
-def processes_of(data: Path) -> list[psutil.Process]:
-    """Every process that was started for this data folder."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.status() != psutil.STATUS_ZOMBIE and _belongs(process, data):
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
-def _belongs(process: psutil.Process, data: Path) -> bool:
-    # By its environment; Redis writes its title over that, but works inside the folder.
-    return process.environ().get("WORKBENCH_DATA") == str(data) or Path(
-        process.cwd()
-    ).is_relative_to(data)
-
-
-def command_of(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
-
-
-def kill_all(processes: list[psutil.Process]) -> None:
-    for process in processes:
-        try:
-            process.kill()
-        except psutil.Error:
-            continue
+def cache() -> Path:
+    return Path(os.environ.get("WORKBENCH_TEST_CACHE") or ROOT / ".cache")
