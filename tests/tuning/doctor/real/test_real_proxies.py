@@ -82,8 +82,9 @@ def test_doctor_names_a_server_that_is_ready_and_returns_no_token(
         code, text, notes = doctor()
     assert (code, notes) == (1, "")
     assert re.findall(r"\[([a-z-]+)\]$", text, re.MULTILINE) == ["stuck"]
-    assert "no token after 1 s. /slots showed a slot with nothing to do." in text
-    assert "Cost: Each request waits in vain: 1 s here." in text
+    # A second, and more where this machine is busy.
+    assert re.search(r"no token after \d+ s\. /slots showed a slot with nothing to do\.", text)
+    assert re.search(r"Cost: Each request waits in vain: \d+ s here\.", text)
     server.refresh_from_db()
     assert read_health([server])[server.pk].state == State.STUCK
 
