@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 import httpx2
 
 from apps.llm import errors, timeouts
+from apps.runtime.time_limit import time_limit
 
 
 class ResponseReader:
@@ -36,7 +37,7 @@ class ResponseReader:
         """
         quiet_left = self._last_content + timeouts.QUIET_SECONDS - self._clock()
         try:
-            async with asyncio.timeout(min(timeouts.GAP_SECONDS, max(0.0, quiet_left))):
+            with time_limit(min(timeouts.GAP_SECONDS, max(0.0, quiet_left))):
                 data = await anext(self._pieces, b"")
         except TimeoutError:
             raise errors.Stalled(

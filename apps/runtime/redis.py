@@ -4,9 +4,8 @@ Buys: an answer within COMMAND_SECONDS, or an error, where a Redis that hangs, o
 swallows packets, would hold a caller for a quarter of an hour.
 """
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -17,6 +16,7 @@ from redis.asyncio.client import Pipeline
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from apps.runtime.per_loop import PerLoop
+from apps.runtime.time_limit import time_limit
 
 # Commands take milliseconds, except those that are meant to wait.
 COMMAND_SECONDS = 10.0
@@ -25,10 +25,10 @@ BLOCKING_COMMANDS = frozenset({"BLPOP", "BRPOP", "XREAD"})
 MAX_CONNECTIONS = 64
 
 
-@asynccontextmanager
-async def _time_limit() -> AsyncIterator[None]:
+@contextmanager
+def _limited_time() -> Iterator[None]:
     try:
-        async with asyncio.timeout(COMMAND_SECONDS):
+        with time_limit(COMMAND_SECONDS):
             yield
     except TimeoutError:
         detail = f"Redis has not answered for {COMMAND_SECONDS:g} seconds"
@@ -37,7 +37,7 @@ async def _time_limit() -> AsyncIterator[None]:
 
 class _Pipeline(Pipeline):
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
-        async with _time_limit():
+        with _limited_time():
             found: list[Any] = await super().execute(raise_on_error)
             return found
 
@@ -52,7 +52,7 @@ class _Redis(aioredis.Redis):
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         if args[0] in BLOCKING_COMMANDS:
             return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
-        async with _time_limit():
+        with _limited_time():
             return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
     def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:
