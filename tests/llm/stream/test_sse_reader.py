@@ -247,3 +247,7 @@ def test_both_readers_read_the_same_text_wherever_the_stream_is_cut(
     assert text == "".join(whole.text) == "".join(found.get("content") or "" for found in deltas)
     assert thought == "".join(whole.reasoning)
     assert whole.finish_reason == "stop"
+
+
+def test_a_token_that_ends_in_half_a_surrogate_pair_is_read() -> None:
+    assert ChunkReader().feed(line(**delta(content="a\ud83d"))) == [Token("a\ud83d")]
