@@ -301,9 +301,12 @@ def _activate(answer: Message, **changed: Any) -> None:
 
 
 def _check_limit(owner_id: int) -> None:
-    unfinished = Message.objects.unfinished().filter(conversation__owner=owner_id)
+    unfinished, most = Message.objects.unfinished(), quotas.most("questions")
+    if unfinished.count() < most:  # of all people: whose they are would take a join
+        return
+    unfinished = unfinished.filter(conversation__owner=owner_id)
     running = unfinished.count()
-    if running >= quotas.most("questions"):
+    if running >= most:
         # Orphans of a dead process do not count.
         running = sum(not answer.is_finished for answer in unfinished.live())
     quotas.check("questions", running)
