@@ -26,6 +26,7 @@ from apps.llm.client import close_clients
 from apps.runtime.handler import SingleThreadHandler
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import DefaultServer, Server, State, Use
+from apps.servers.targets import forget_defaults
 from tests.environment import FOLDER, REDIS_SOCKET
 from tests.llama_process import LlamaProcess
 from tests.tiny_gguf import write_tiny_gguf
@@ -216,6 +217,12 @@ def redis_server() -> Iterator[None]:
 def _redis_client(redis_server: None) -> Iterator[redis.Redis]:
     with redis.Redis(unix_socket_path=str(REDIS_SOCKET)) as client:
         yield client
+
+
+@pytest.fixture(autouse=True)
+def _no_known_defaults() -> None:
+    """Those of the test before are gone, without a signal."""
+    forget_defaults()
 
 
 @pytest.fixture(autouse=True)

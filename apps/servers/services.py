@@ -52,6 +52,7 @@ from apps.servers.targets import (
     choose_target,
     default_target,
     is_embedding_model,
+    known_default,
     set_default,
 )
 
@@ -85,6 +86,7 @@ __all__ = [
     "forget_best_width",
     "hold_slot",
     "is_embedding_model",
+    "known_default",
     "load_model",
     "loading_progress",
     "mark_stale",

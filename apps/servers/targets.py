@@ -1,17 +1,24 @@
 """Chooses the server and model for a request, and stores the defaults of each use."""
 
 import re
-from dataclasses import dataclass
+import time
+from copy import copy
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 from django.db.models import Q
+from django.db.models.signals import post_delete, post_save
+from django.dispatch import receiver
 
 from apps.llm.addresses import normalised_base_url
 from apps.llm.client import Client, client_for
 from apps.servers.errors import NoServer
 from apps.servers.facts.server_facts import ModelFacts
 from apps.servers.models import DefaultServer, Server, State, Use
+from apps.servers.models.server import servers_updated
 
+# A default or a server changed by another process is known this much later.
+KNOWN_SECONDS = 1.0
 UNKNOWN = "default"  # the name that is sent where no model of a server is known
 DEMO_MODEL = "workbench-demo"
 # Names of models that only embed, for servers that do not report what a model can do.
@@ -108,6 +115,31 @@ def default_target(use: Use) -> Target:
         message = f"No server set for {use.label.lower()}. Choose one under Servers."
         raise NoServer(message) from None
     return choose_target(default.server, default.model, use)
+
+
+_known: dict[Use, tuple[float, Target]] = {}
+
+
+def known_default(use: Use) -> Target:
+    """Return the default of a use as it was a moment ago: questions come many at a time.
+
+    What this process changes is known at once.
+
+    Raises:
+        NoServer: none is set.
+    """
+    until, target = _known.get(use, (0.0, None))
+    if target is None or time.monotonic() >= until:
+        target = default_target(use)
+        _known[use] = time.monotonic() + KNOWN_SECONDS, target
+    return replace(target, server=copy(target.server))  # a request may change what it gets
+
+
+@receiver([post_save, post_delete, servers_updated], sender=Server)
+@receiver([post_save, post_delete], sender=DefaultServer)
+def forget_defaults(**_: object) -> None:
+    """Read the defaults again: one of them, or a server, was changed here."""
+    _known.clear()
 
 
 def choose_target(server: Server, model: str = "", use: Use | None = None) -> Target:

@@ -1,8 +1,9 @@
 """The model that a request gets where nothing was chosen, and the slots it may use."""
 
 import pytest
-from pytest_django import Settings
+from pytest_django import DjangoAssertNumQueries, Settings
 
+from apps.servers import targets
 from apps.servers.errors import NoServer
 from apps.servers.facts.server_facts import ModelFacts
 from apps.servers.models import DefaultServer, Kind, Server, Use
@@ -11,6 +12,7 @@ from apps.servers.targets import (
     choose_target,
     default_target,
     is_embedding_model,
+    known_default,
     set_default,
 )
 
@@ -113,3 +115,36 @@ def test_set_default_replaces_the_one_before(db: None) -> None:
 def test_without_a_default_the_error_says_where_to_set_one(db: None) -> None:
     with pytest.raises(NoServer, match="Choose one under Servers"):
         default_target(Use.GENERATION)
+
+
+@pytest.mark.django_db
+def test_a_known_default_asks_no_database_and_follows_what_this_process_changes(
+    django_assert_num_queries: DjangoAssertNumQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(targets, "KNOWN_SECONDS", 60)
+    with pytest.raises(NoServer):
+        known_default(Use.CHAT)
+    first = Server.objects.create(name="first", base_url="http://127.0.0.1:1/v1")
+    set_default(first, Use.CHAT, "small")
+    assert known_default(Use.CHAT).model == "small"
+    with django_assert_num_queries(0):
+        again = known_default(Use.CHAT)
+    again.server.name = "changed by one request alone"
+    assert known_default(Use.CHAT).server.name == "first"
+    Server.objects.filter(pk=first.pk).update(name="renamed")
+    assert known_default(Use.CHAT).server.name == "renamed"
+    set_default(first, Use.CHAT, "big")
+    assert known_default(Use.CHAT).model == "big"
+    first.delete()
+    with pytest.raises(NoServer):
+        known_default(Use.CHAT)
+
+
+@pytest.mark.django_db
+def test_a_known_default_is_read_again_after_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "KNOWN_SECONDS", 0)
+    first = Server.objects.create(name="first", base_url="http://127.0.0.1:1/v1")
+    set_default(first, Use.CHAT, "small")
+    assert known_default(Use.CHAT).model == "small"
+    DefaultServer.objects.update(model="of another process")
+    assert known_default(Use.CHAT).model == "of another process"

@@ -165,7 +165,7 @@ def chosen_model(conversation: Conversation) -> tuple[Server, str]:
     """
     if conversation.server is not None:
         return conversation.server, conversation.model
-    default = llm.default_target(Use.CHAT)
+    default = llm.known_default(Use.CHAT)
     # Until the server was checked, its first model is not known.
     named = default.model if default.model in default.server.model_ids else ""
     return default.server, conversation.model or named

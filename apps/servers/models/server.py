@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.validators import RegexValidator
 from django.db import models, transaction
+from django.dispatch import Signal
 
 from apps.core import crypto
 from apps.llm.addresses import ADDRESS_PATTERN, EXAMPLE
@@ -21,7 +22,16 @@ ADDRESS = RegexValidator(ADDRESS_PATTERN, EXAMPLE)
 logger = logging.getLogger(__name__)
 
 
+servers_updated = Signal()
+"""Rows were changed by `update`, of which Django itself sends no signal."""
+
+
 class ServerQuerySet(models.QuerySet["Server"]):
+    def update(self, **changes: Any) -> int:
+        updated = super().update(**changes)
+        servers_updated.send(sender=Server)
+        return updated
+
     @transaction.atomic
     def change_facts(self, pk: int, change: Callable[[ServerFacts], None]) -> None:
         """Change some facts of one server; those that others change at the same time stay."""
