@@ -12,6 +12,8 @@ class PromptRead:
     """Tokens of it that came from the prompt cache."""
     seconds: float
     """Until the first token of the answer."""
+    processing: float | None = None
+    """Seconds that the server itself took for the prompt; None: not reported."""
 
     @property
     def is_cached(self) -> bool:

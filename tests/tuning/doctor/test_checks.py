@@ -83,6 +83,11 @@ SILENT: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
         },
     ),
     (
+        "a slow network",
+        {"gpus": (HARDWARE["RTX 4090"],), "parameters": 8 * 10**9},
+        {"first": PromptRead(1000, 0, 8.5, 0.3), "again": PromptRead(1000, 950, 0.5, 0.1)},
+    ),
+    (
         "rates of an unknown machine",
         {"weight_bytes": 10**11, "parameters": 10**11},
         {"arrival": Arrival(3, 2.0, 2.0, 0.0), "first": PromptRead(900, 0, 90.0)},

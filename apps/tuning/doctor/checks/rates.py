@@ -53,8 +53,11 @@ def check_prompt_rate(reading: Reading, answers: Answers) -> Finding | None:
     flops = min((gpu.flops or 0.0 for gpu in reading.gpus), default=0.0)
     if first is None or again is None or not again.is_cached or not parameters or not flops:
         return None
-    # The network and the first token of the answer take as long with a cached prompt.
-    seconds, tokens = first.seconds - again.seconds, first.reprocessed - again.reprocessed
+    tokens = first.reprocessed - again.reprocessed
+    if first.processing is not None and again.processing is not None:
+        seconds = first.processing - again.processing
+    else:  # the network and the first token of the answer take as long with a cached prompt
+        seconds = first.seconds - again.seconds
     if tokens < FEWEST_TOKENS or seconds < SHORTEST_SECONDS:
         return None
     roof, rate = flops / (2 * parameters), tokens / seconds

@@ -103,4 +103,5 @@ def _prompt_read(reply: Reply) -> PromptRead | None:
     usage = reply.usage
     if usage is None or not usage.tells_cached or usage.is_estimated:
         return None
-    return PromptRead(usage.prompt_tokens, usage.cached_tokens, reply.seconds)
+    processing = usage.prefill_ms / 1000 if usage.prefill_ms else None
+    return PromptRead(usage.prompt_tokens, usage.cached_tokens, reply.seconds, processing)
