@@ -58,7 +58,8 @@ class Polls:
 JOB = {
     "name": "Reviews v2",
     "rows": 2000,
-    "recipe": {"prompt": "Write a review of a kettle.", "params": {"max_tokens": 200}},
+    # Long enough to be seen in all slots at once, where a busy machine takes its time between rows.
+    "recipe": {"prompt": "Write a review of a kettle.", "params": {"max_tokens": 800}},
 }
 
 
