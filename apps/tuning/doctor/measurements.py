@@ -19,6 +19,7 @@ def measurements_of(reading: Reading, answers: Answers) -> list[Measurement]:
     return [
         *_of_slots(reading),
         *_of_prompts(answers),
+        *_of_thoughts(answers),
         *_of_streams(answers),
         *_of_embeddings(answers),
     ]
@@ -64,6 +65,9 @@ def _of_prompts(answers: Answers) -> Iterator[Measurement]:
             unit=Unit.TOKENS,
             is_less_better=True,
         )
+
+
+def _of_thoughts(answers: Answers) -> Iterator[Measurement]:
     if (answer := answers.thinking_off) is not None:
         yield Measurement(
             name="Thought, with thinking off",
