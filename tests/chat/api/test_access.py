@@ -61,7 +61,9 @@ ALONE = {
     ),
     *("attach", "preferences", "export_ratings"),
 }
-OTHERS = {"earlier_messages", "export_all", "export", "shared", "unshare", "attachment", "detach"}
+OTHERS = {"earlier_messages", "export_all", "export", "attachment", "detach"}
+# Of the tests of shared copies, by their token.
+OTHERS |= {"shared", "unshare", "continue_shared"}
 # Of the composer's tests.
 OTHERS |= {"attachment_text", "composer_menu", "composer_change", "save_prompt", "delete_prompt"}
 # Of the projects' tests.

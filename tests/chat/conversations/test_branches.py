@@ -12,6 +12,7 @@ from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from tests.chat.conftest import ask, events_of, text_of, told
 from tests.chat.views.test_pages import page
+from tests.waiting import until
 
 
 async def last_answer(conversation: int) -> Message:
@@ -96,13 +97,22 @@ async def test_a_question_without_an_answer_is_answered(
 
 @pytest.mark.django_db(transaction=True)
 async def test_deleting_stops_what_is_being_written(
-    alice_api: AsyncClient, alice_browser: AsyncClient, server: Server, slow_llama: None
+    alice_api: AsyncClient,
+    server: Server,
+    slow_llama: None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Tests have one thread for the database: the answer's end is saved after it.
+    monkeypatch.setattr("apps.chat.answering.runner.STOP_SECONDS", 0.1)
     _, answer = await ask(alice_api, "Hello", max_tokens=3000)
     question = await Message.objects.aget(role=Role.USER)
     await in_db(branches.delete, question)
+
+    async def has_stopped() -> bool:
+        return await Message.objects.filter(pk=answer, status=Status.STOPPED).aexists()
+
+    await until(has_stopped)
     removed = await Message.objects.aget(pk=answer)
-    assert removed.status == Status.STOPPED
     assert removed.deleted_at is not None
 
 

@@ -10,11 +10,10 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from apps.chat.conversations import services
 from apps.chat.models import Conversation, Rating, Role, Status
-from apps.core.quotas import LimitReached
 from apps.servers.models import Server
 from tests.chat.conftest import told
 from tests.markup import visible_text
@@ -38,12 +37,9 @@ def page(client: Client, conversation: Conversation) -> str:
 
 
 def test_a_question_that_is_refused_leaves_no_conversation(
-    alice: User, browser: Client, demo_server: Server, monkeypatch: pytest.MonkeyPatch
+    alice: User, browser: Client, demo_server: Server, settings: Settings
 ) -> None:
-    def full(kind: str, count: int) -> None:
-        raise LimitReached(kind, 1)
-
-    monkeypatch.setattr("apps.chat.conversations.services.quotas.check", full)
+    settings.LIMITS = settings.LIMITS | {"questions": 0}
     refused = browser.post(reverse("chat:create"), {"content": "Hello"})
     assert refused.status_code == 429
     assert not Conversation.objects.exists()
@@ -264,15 +260,17 @@ def test_the_number_of_queries_is_constant(
     browser: Client,
     demo_server: Server,
     django_assert_num_queries: DjangoAssertNumQueries,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("apps.servers.targets.KNOWN_SECONDS", 600)
     conversation = told(alice, "Hello", "Hi")
     page(browser, conversation)
-    with django_assert_num_queries(17, exact=True):
+    with django_assert_num_queries(16, exact=True):
         page(browser, conversation)
     for _ in range(10):
         told(alice, *["Hello", "Hi"] * 5)
     longer = told(alice, *["Hello", "Hi"] * 20)
-    with django_assert_num_queries(17, exact=True):
+    with django_assert_num_queries(16, exact=True):
         page(browser, longer)
 
 
