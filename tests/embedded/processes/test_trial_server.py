@@ -15,6 +15,7 @@ from apps.tuning.sweep.measuring import ubatches
 from apps.tuning.sweep.services import Progress, sweep_server
 from apps.tuning.sweep.tables import make_tables
 from tests.llama_process import LlamaProcess
+from tests.tuning.sweep.short import shorten
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("loop_closed")]
 
@@ -67,6 +68,7 @@ async def trial_server_answers(root: str) -> bool:
 async def test_a_sweep_compares_micro_batches(
     ours: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shorten(monkeypatch)
     monkeypatch.setattr(ubatches, "UBATCHES", (64, 512))
     monkeypatch.setattr(ubatches, "PROMPT_TOKENS", 1024)
     server = await refresh_server(ours)

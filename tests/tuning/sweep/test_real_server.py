@@ -9,13 +9,11 @@ from django.core.management import CommandError, call_command
 from apps.llm.permits import Lane, read_occupancy
 from apps.servers.models import Server
 from apps.servers.services import hold_slot, slot_terms
-from apps.tuning.sweep import plan
-from apps.tuning.sweep.measuring import chat_turns, probe, rounds
-from apps.tuning.sweep.measuring import sweep as sweep_module
 from apps.tuning.sweep.results import SweepResults
 from apps.tuning.sweep.services import PAUSED, Progress, choose_model, sweep_server
 from tests.conftest import SLOTS
 from tests.llama_process import free_port
+from tests.tuning.sweep.short import shorten
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -25,14 +23,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short measurements: what they say is not the point here."""
-    monkeypatch.setattr(plan, "LENGTHS", (32, 64, 128))
-    monkeypatch.setattr(chat_turns, "ROUNDS", 1)
-    monkeypatch.setattr(rounds, "MOST_ROUNDS", 1)
-    monkeypatch.setattr(probe, "LEAST_SECONDS", 0.1)
-    monkeypatch.setattr(probe, "MOST_SECONDS", 0.1)
-    monkeypatch.setattr(probe, "SLICE_SECONDS", 0.02)
-    monkeypatch.setattr(sweep_module, "MOST_ANSWER", 16)
+    shorten(monkeypatch)
 
 
 async def ignore(progress: Progress) -> None:
