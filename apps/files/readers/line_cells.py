@@ -74,7 +74,7 @@ def line_body(line: str) -> str:
 def _loose(separator: str) -> re.Pattern[str]:
     """Match a cell: from a quote to one before a separator or the end, or up to either."""
     s = re.escape(separator)
-    return re.compile(rf'(?:(?<={s})|^)("(?:[^"]|"(?!{s}|$))*+"(?={s}|$)|[^{s}]*+)')
+    return re.compile(rf'(?:(?<={s})|^)("[^"]*(?:"(?!{s}|$)[^"]*)*"(?={s}|$)|[^{s}]*)')
 
 
 def _unquoted(cell: str) -> str:

@@ -53,14 +53,10 @@ class IdleSlots:
                     found = []
                 for task in (watch, *tasks):
                     task.cancel()
-        except* (NoSlot, SlotTaken, InUse):
-            in_use = True
-        except* Exception as errors:
+        except BaseExceptionGroup as errors:
+            if errors.subgroup((NoSlot, SlotTaken, InUse)):
+                raise InUse from None
             raise _first(errors) from None
-        else:
-            in_use = False
-        if in_use:
-            raise InUse
         return found
 
     async def wait_until_idle(self, on_wait: Callable[[], Awaitable[None]]) -> None:
