@@ -56,7 +56,9 @@ def restored(version: str, path: Path) -> Iterator[Folder]:
     """The folder of a version, as it was left; `version` "" is a new and empty one."""
     if version:
         with tarfile.open(DATA / version / "files.tar.gz") as files:
-            files.extractall(path, filter="data")
+            # Some Pythons 3.11 have no `extractall(filter=)`.
+            files.extraction_filter = getattr(tarfile, "data_filter", None)
+            files.extractall(path)
     if not POSTGRES:
         if version:
             packed = (DATA / version / "workbench.sqlite3.gz").read_bytes()
