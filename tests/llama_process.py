@@ -13,7 +13,6 @@ import tempfile
 import urllib.error
 import urllib.request
 from contextlib import AbstractContextManager, suppress
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -142,7 +141,7 @@ class LlamaProcess:
     def slowed(self) -> AbstractContextManager[None]:
         """Let it run for a tenth of the time while the block lasts, also if it is ended there."""
         assert self.process is not None, "it does not run"
-        return slowed(partial(os.kill, self.process.pid))
+        return slowed(self.process.pid)
 
     def _end(self, signum: signal.Signals) -> int:
         if self.process is None:

@@ -1,9 +1,12 @@
 """A process that is let run for a tenth of the time only."""
 
+import os
+import select
 import signal
-import threading
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 RUNS = 0.01  # seconds at a time
@@ -11,31 +14,45 @@ RESTS = 9  # times as long as it ran
 
 
 @contextmanager
-def slowed(send: Callable[[signal.Signals], object]) -> Iterator[None]:
+def slowed(pid: int, *, group: bool = False) -> Iterator[None]:
     """Let it run for a tenth of the time, so that its answers outlast what a test does to them.
 
     A tiny model writes thousands of tokens in a second, which a busy machine takes to notice the
-    first one. However late this hears that its turn is over: it rests nine times as long.
+    first one. Another process does it, as a thread of a test that has much to do may wait for its
+    turn; however late that one hears that the turn is over, it rests nine times as long.
 
     Args:
-        send: gives it a signal; fails with ProcessLookupError once it has ended.
+        group: `pid` is that of a process group.
     """
-    over = threading.Event()
+    command = [sys.executable, "-S", __file__, str(pid), "group" if group else "process"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as slower:
+        assert slower.stdin
+        assert slower.stdout
+        slower.stdout.read(1)  # it rests
+        try:
+            yield
+        finally:
+            slower.stdin.close()
 
-    def slow() -> None:
-        with suppress(ProcessLookupError):  # killed meanwhile
-            while True:
-                began = time.monotonic()
-                if over.wait(RUNS):
-                    return
-                send(signal.SIGSTOP)
-                over.wait(RESTS * (time.monotonic() - began))
-                send(signal.SIGCONT)
 
-    thread = threading.Thread(target=slow)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+def slow(pid: int, *, group: bool) -> None:
+    """Stop and continue it in turns until standard input ends or it is gone."""
+    send = os.killpg if group else os.kill
+
+    def is_over(seconds: float) -> bool:
+        return bool(select.select([sys.stdin], [], [], seconds)[0])
+
+    rest, over = RESTS * RUNS, False
+    with suppress(ProcessLookupError):
+        while not over:
+            send(pid, signal.SIGSTOP)
+            os.write(1, b".")
+            over = is_over(rest)
+            began = time.monotonic()
+            send(pid, signal.SIGCONT)
+            over = over or is_over(RUNS)
+            rest = RESTS * (time.monotonic() - began)
+
+
+if __name__ == "__main__":
+    slow(int(sys.argv[1]), group=sys.argv[2] == "group")

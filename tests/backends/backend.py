@@ -31,12 +31,6 @@ class ServingProcess:
     def is_busy(self) -> bool:
         return any(slot["is_processing"] for slot in self.get(self.slots_path))
 
-    def written(self) -> int:
-        """The tokens of the longest answer that a slot writes or wrote last."""
-        last = [slot.get("next_token") or {} for slot in self.get(self.slots_path)]
-        dicts = [one[0] if isinstance(one, list) else one for one in last]  # a list in new ones
-        return max(int(one.get("n_decoded", 0)) for one in dicts)
-
 
 @dataclass
 class Backend:

@@ -8,7 +8,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -94,7 +93,7 @@ class ProgramProcess:
 
     def slowed(self) -> AbstractContextManager[None]:
         """Let it run for a tenth of the time while the block lasts, also if it is killed there."""
-        return slowed(partial(os.killpg, self.pid))
+        return slowed(self.pid, group=True)
 
     def log(self) -> str:
         """Return the last lines that it wrote."""

@@ -55,7 +55,6 @@ async def stop_frees_the_slot(backend: Backend, workbench: Workbench) -> None:
         stopping = asyncio.create_task(workbench.call("post", f"/answers/{answer}/stop"))
         await until(is_idle, what="a free slot")
         seconds = time.perf_counter() - began
-    assert max(one.written() for one in backend.serving) < LONG
     await stopping
     stopped = await workbench.finished(conversation, answer)
     assert stopped.body["status"] == "stopped"
