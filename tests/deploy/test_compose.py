@@ -101,8 +101,8 @@ NOT_OF_COMPOSE = {
 @pytest.mark.parametrize("name", compose.APP_SERVICES)
 def test_every_documented_setting_reaches_the_app(name: str) -> None:
     """What does nothing in `.env` must not look as if it did."""
-    readme = (compose.REPOSITORY / "README.md").read_text()
-    rows = re.findall(r"^\| (`[A-Z_`, ]+`) \|", readme, re.MULTILINE)
+    page = (compose.REPOSITORY / "docs/settings.md").read_text()
+    rows = re.findall(r"^\| (`[A-Z_`, ]+`) \|", page, re.MULTILINE)
     documented = {setting for row in rows for setting in re.findall(r"[A-Z_]+", row)}
     assert len(documented) > 25
     assert documented - NOT_OF_COMPOSE <= set(SERVICES[name]["environment"])
