@@ -1,8 +1,13 @@
 """Errors that features catch when they work with jobs."""
 
+from apps.core.errors import DomainError
 
-class WrongState(Exception):
+
+class WrongState(DomainError):
     """The job or row is in a state that does not allow the action. The message names the state."""
+
+    status = 409
+    code = "wrong_state"
 
 
 class PostProcessingBlocked(Exception):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from apps.core.errors import DomainError
 from apps.files import MAX_LABELS, RejectedRow
 
 
@@ -19,12 +20,17 @@ class SnapshotGone(Exception):
     """The dataset was deleted, and its rows with it."""
 
 
-class UploadTooLarge(Exception):
+class UploadTooLarge(DomainError):
     """The files are larger than an upload may be."""
 
+    status = 413
+    code = "too_large"
 
-class NothingUsable(Exception):
+
+class NothingUsable(DomainError):
     """No row can be used. `rejected` holds the first rows with their reasons."""
+
+    code = "nothing_usable"
 
     def __init__(
         self, rejected: Sequence[RejectedRow], count: int, message: str | None = None

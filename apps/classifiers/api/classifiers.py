@@ -13,7 +13,6 @@ from apps.classifiers.api.schemas import (
     ClassifierRow,
     RunRef,
 )
-from apps.classifiers.errors import CannotTrain
 from apps.classifiers.models import LARGE_FIELDS, Classifier, Run
 from apps.classifiers.training.label_quality.label_rules import LabelOptions
 from apps.core.api import ApiError, NotFound, Page, get_owned, owner, page
@@ -88,25 +87,22 @@ def add_classifier(request: HttpRequest, data: ClassifierIn) -> Any:
             raise NotFound("server")
     if data.test_dataset == data.dataset:
         raise ApiError(422, "invalid", "The test dataset must differ from the training dataset.")
-    try:
-        classifier, run = services.create_classifier(
-            owner=owner(request),
-            name=data.name.strip(),
-            dataset=_dataset(request, data.dataset),
-            test_dataset=_dataset(request, data.test_dataset) if data.test_dataset else None,
-            server=server,
-            model=data.model,
-            seed=data.options.seed,
-            balanced=data.options.balanced,
-            preparation=Preparation(
-                data.options.prefix, data.options.dimensions, data.options.long_texts
-            ),
-            choices=LabelOptions(
-                data.options.rare_labels, data.options.rare_below, data.options.train_oos
-            ),
-        )
-    except CannotTrain as error:
-        raise ApiError(422, "cannot_train", str(error)) from error
+    classifier, run = services.create_classifier(
+        owner=owner(request),
+        name=data.name.strip(),
+        dataset=_dataset(request, data.dataset),
+        test_dataset=_dataset(request, data.test_dataset) if data.test_dataset else None,
+        server=server,
+        model=data.model,
+        seed=data.options.seed,
+        balanced=data.options.balanced,
+        preparation=Preparation(
+            data.options.prefix, data.options.dimensions, data.options.long_texts
+        ),
+        choices=LabelOptions(
+            data.options.rare_labels, data.options.rare_below, data.options.train_oos
+        ),
+    )
     return Status(202, {"id": classifier.pk, "run": {"id": run.pk, "status": run.status}})
 
 
@@ -128,10 +124,7 @@ def get_classifier(request: HttpRequest, pk: int) -> Any:
 @router.post("/classifiers/{int:pk}/train", response={202: RunRef})
 def train_again(request: HttpRequest, pk: int) -> Any:
     """Start a new run, or return the active one."""
-    try:
-        run = services.start_run(get_mine(request, pk))
-    except CannotTrain as error:
-        raise ApiError(422, "cannot_train", str(error)) from error
+    run = services.start_run(get_mine(request, pk))
     return Status(202, {"id": run.pk, "status": run.status})
 
 

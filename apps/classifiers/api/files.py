@@ -9,7 +9,6 @@ from ninja.files import UploadedFile
 
 from apps.classifiers import services
 from apps.classifiers.api.classifiers import get_mine, router
-from apps.classifiers.errors import BadFile, NoColumn, NotReady, TooLarge
 from apps.classifiers.models import FilePrediction
 from apps.classifiers.prediction import file_queue
 from apps.classifiers.transfer import create_imported
@@ -47,11 +46,8 @@ class Imported(Schema):
 @limited("readings")
 def import_classifier(request: HttpRequest, file: File[UploadedFile]) -> Any:
     """Import a classifier that was exported from Workbench as .json or .npz."""
-    try:
-        check_size(file.size or 0)
-        made, warnings = create_imported.import_classifier(owner(request), file.read())
-    except BadFile as error:
-        raise ApiError(422, "invalid", str(error)) from error
+    check_size(file.size or 0)
+    made, warnings = create_imported.import_classifier(owner(request), file.read())
     return Status(201, {"id": made.pk, "warnings": warnings})
 
 
@@ -65,11 +61,7 @@ def predict_file(
         made = file_queue.queue_file(
             get_mine(request, pk), file, column=form.column, form=form.format
         )
-    except NotReady as error:
-        raise ApiError(409, "not_ready", str(error)) from error
-    except TooLarge as error:
-        raise ApiError(413, "too_large", str(error)) from error
-    except (FormatError, NoColumn) as error:
+    except FormatError as error:
         raise ApiError(422, "invalid", str(error)) from error
     return Status(202, _file(request, made))
 

@@ -9,7 +9,6 @@ from apps.classifiers.api.schemas import (
     Predictions,
     Texts,
 )
-from apps.classifiers.errors import BadArtefact, ModelChanged, NotReady
 from apps.classifiers.models import Classifier, Run
 from apps.classifiers.models import Status as RunStatus
 from apps.classifiers.prediction import predict as prediction_predict
@@ -28,12 +27,6 @@ async def predict(request: HttpRequest, pk: int, data: Texts) -> Any:
     try:
         kept = await in_db(_load, request, pk, data)
         predictions = await prediction_predict.predict(kept, data.texts, top=data.top)
-    except NotReady as error:
-        raise ApiError(409, "not_ready", str(error)) from error
-    except ModelChanged as error:
-        raise ApiError(409, "model_changed", str(error)) from error
-    except BadArtefact as error:
-        raise ApiError(503, "no_artefact", str(error)) from error
     except TextsTooLarge as error:
         errors = [
             ErrorPlace(loc=["body", "texts", place], msg=str(reason))

@@ -10,7 +10,6 @@ from apps.classifiers.api.schemas import (
     RunRef,
     ThresholdsOut,
 )
-from apps.classifiers.errors import NoRowResults, UnknownLabel
 from apps.classifiers.models import Status as RunStatus
 from apps.core.api import ApiError, NotFound
 
@@ -21,14 +20,9 @@ def set_thresholds(request: HttpRequest, pk: int, data: ThresholdsOut) -> Any:
     classifier = get_mine(request, pk)
     if classifier.current is None:
         raise ApiError(409, "not_ready", "This classifier is not trained yet.")
-    try:
-        chosen = services.set_thresholds(
-            classifier.current, unsure=data.unsure, kept=data.kept, by_label=data.labels
-        )
-    except UnknownLabel as error:
-        raise ApiError(422, "invalid", str(error)) from error
-    except NoRowResults as error:
-        raise ApiError(409, "no_evidence", str(error)) from error
+    chosen = services.set_thresholds(
+        classifier.current, unsure=data.unsure, kept=data.kept, by_label=data.labels
+    )
     return {"unsure": chosen.unsure, "kept": chosen.kept, "labels": dict(chosen.by_label)}
 
 

@@ -81,10 +81,7 @@ def add_dataset(
     A large upload is answered with 202 and goes on in the background: see `/imports/{id}`. Of
     several files each may hold one split, told by its name (“train”, “test”).
     """
-    try:
-        upload = services.store_upload(owner=owner(request), files=file)
-    except services.UploadTooLarge as error:
-        raise ApiError(413, "too_large", str(error)) from error
+    upload = services.store_upload(owner=owner(request), files=file)
     keep = False
     try:
         options = _import_options(upload, form)

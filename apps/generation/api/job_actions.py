@@ -6,10 +6,8 @@ from typing import Any
 from django.http import HttpRequest
 
 from apps.batch import services as batches
-from apps.batch.errors import WrongState
 from apps.batch.models import Batch
 from apps.batch.services import wake_pump
-from apps.core.api import ApiError
 from apps.generation import services
 from apps.generation.api.job_json import created, get_job_of, invalid
 from apps.generation.api.router import router
@@ -19,10 +17,7 @@ from apps.generation.recipe.problems import RecipeError
 
 def _act(request: HttpRequest, pk: int, action: Callable[[Batch], object]) -> Any:
     job = get_job_of(request, pk)
-    try:
-        action(job.batch)
-    except WrongState as error:
-        raise ApiError(409, "wrong_state", str(error)) from error
+    action(job.batch)
     wake_pump(job.batch.server_id)
     return created(job)
 
@@ -58,8 +53,6 @@ def duplicate_job(request: HttpRequest, pk: int) -> Any:
     """Start the same job with a new seed."""
     try:
         copy = services.duplicate(get_job_of(request, pk))
-    except WrongState as error:
-        raise ApiError(409, "wrong_state", str(error)) from error
     except RecipeError as error:
         raise invalid(error) from error
     wake_pump(copy.batch.server_id)

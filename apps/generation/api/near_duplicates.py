@@ -13,7 +13,7 @@ from apps.generation.api.job_json import get_job_of
 from apps.generation.api.router import router
 from apps.generation.review.apply_threshold import apply_threshold
 from apps.generation.review.near_duplicates import compare_rows
-from apps.generation.review.row_comparison import By, ComparisonPending, TooMany
+from apps.generation.review.row_comparison import By, ComparisonPending
 from apps.runtime.async_db import in_db
 from apps.similarity import thresholds
 
@@ -75,5 +75,5 @@ async def judge_again(request: HttpRequest, pk: int, data: NearIn) -> Any:
 async def _compared(work: Awaitable[Any]) -> Any:
     try:
         return await work
-    except (TooMany, TextsTooLarge) as error:
+    except TextsTooLarge as error:
         raise ApiError(422, "invalid", str(error)) from error

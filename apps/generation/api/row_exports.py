@@ -7,7 +7,6 @@ from ninja import Field, Schema, Status
 
 from apps.core.api import ApiError, get_owned, owner
 from apps.datasets.models import Dataset
-from apps.datasets.services import NothingUsable
 from apps.generation.api.job_json import get_job_of
 from apps.generation.api.router import router
 from apps.generation.exports import to_dataset as exports_to_dataset
@@ -66,12 +65,7 @@ def export_job(
         known = ", ".join(Format)
         detail = f"Unknown export format {format!r}. Use {known}."
         raise ApiError(422, "unsupported_format", detail)
-    try:
-        return export_response(
-            job, Format(format), user=user, assistant=assistant, numbered=numbered
-        )
-    except RecipeError as error:
-        raise ApiError(422, "invalid", str(error)) from error
+    return export_response(job, Format(format), user=user, assistant=assistant, numbered=numbered)
 
 
 @router.get("/jobs/{pk}/card", response=Any)
@@ -93,10 +87,6 @@ def to_dataset(request: HttpRequest, pk: int, data: DatasetIn) -> Any:
         )
     except RecipeError as error:
         raise ApiError(422, "unknown_field", str(error)) from error
-    except exports_to_dataset.NothingAccepted as error:
-        raise ApiError(409, "nothing_accepted", str(error)) from error
-    except NothingUsable as error:
-        raise ApiError(422, "nothing_usable", str(error)) from error
     return Status(201, {"id": dataset.pk, "rows": dataset.rows})
 
 
@@ -118,8 +108,6 @@ def add_to_dataset(request: HttpRequest, pk: int, data: AddIn) -> Any:
         )
     except RecipeError as error:
         raise ApiError(422, "unknown_field", str(error)) from error
-    except exports_to_dataset.NothingAccepted as error:
-        raise ApiError(409, "nothing_accepted", str(error)) from error
     except ValueError as error:
         raise ApiError(422, "nothing_usable", str(error)) from error
     dataset.refresh_from_db()

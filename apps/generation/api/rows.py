@@ -6,13 +6,11 @@ from django.http import HttpRequest
 from ninja import Field, Schema
 
 from apps.batch import services as batches
-from apps.batch.errors import WrongState
 from apps.batch.models import Item, ItemStatus
 from apps.batch.services import wake_pump
 from apps.core.api import ApiError, NotFound, Page, page
 from apps.generation.api.job_json import get_job_of
 from apps.generation.api.router import router
-from apps.generation.recipe.problems import RecipeError
 from apps.generation.recipe.spec import Spec
 from apps.generation.review import restore
 from apps.generation.review.edit_row import edit_row as save_edit
@@ -93,12 +91,7 @@ def _review(request: HttpRequest, pk: int, index: int, action: Any) -> Any:
     if item is None:
         raise NotFound("row")
     spec = job.spec
-    try:
-        action(item, spec)
-    except WrongState as error:
-        raise ApiError(409, "wrong_state", str(error)) from error
-    except RecipeError as error:
-        raise ApiError(422, "invalid", str(error)) from error
+    action(item, spec)
     wake_pump(job.batch.server_id)
     return _show_row(spec, item)
 

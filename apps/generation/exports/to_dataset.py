@@ -8,6 +8,7 @@ from django.db.models import Exists, OuterRef
 
 from apps.batch.models import ItemStatus
 from apps.batch.services import rows_of
+from apps.core.errors import DomainError
 from apps.datasets.models import Dataset, Revision, Split
 from apps.datasets.services import create_dataset
 from apps.files import ExampleRow
@@ -20,8 +21,11 @@ from apps.generation.recipe.prompts.budget import to_text
 SYNTHETIC = "synthetic"
 
 
-class NothingAccepted(Exception):
+class NothingAccepted(DomainError):
     """The job has no accepted rows yet."""
+
+    status = 409
+    code = "nothing_accepted"
 
 
 def comparison(

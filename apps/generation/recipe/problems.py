@@ -6,6 +6,8 @@ from typing import Self
 
 from pydantic import ValidationError
 
+from apps.core.errors import DomainError
+
 # The message names the column or the check; the page marks it as a whole.
 _WHOLE_COLUMN = frozenset({"name", "values", "weights", "rows", "text", "format"})
 
@@ -21,7 +23,7 @@ class Problem:
         return Problem((*[step for step in outer if step != ""], *self.place), self.message)
 
 
-class RecipeError(ValueError):
+class RecipeError(DomainError, ValueError):
     """All problems of a recipe."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:

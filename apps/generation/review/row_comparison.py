@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from apps.batch.models import Item, ItemStatus
 from apps.batch.services import rows_of
+from apps.core.errors import DomainError
 from apps.generation.recipe.spec import Spec
 from apps.generation.rows import answer_check
 from apps.generation.rows.duplicate_filter import stored_table
@@ -42,7 +43,7 @@ CODES = {
 }
 
 
-class TooMany(Exception):
+class TooMany(DomainError):
     """More rows than can be compared. The message says how many can."""
 
 
