@@ -6,6 +6,7 @@ The database is the truth and a message only wakes: beat wakes again whatever lo
 BEAT_SCHEDULE: dict[str, dict[str, object]] = {
     "sweep-tasks": {"task": "apps.work.tasks.sweep", "schedule": 30.0},
     "purge-chat": {"task": "apps.chat.tasks.purge", "schedule": 3600.0},
+    "delete-temporary-chats": {"task": "apps.chat.tasks.delete_temporary", "schedule": 300.0},
     "remove-people": {"task": "apps.core.tasks.remove_people", "schedule": 300.0},
     "take-samples": {
         "task": "apps.monitoring.tasks.take_samples",

@@ -29,6 +29,13 @@ class MessageDeleted(Conflict):
         super().__init__("This part of the chat was deleted meanwhile. Undo that, or ask again.")
 
 
+class TemporaryChat(ChatError):
+    code = "temporary_chat"
+
+    def __init__(self) -> None:
+        super().__init__("This chat is temporary. Keep it first, then share or export it.")
+
+
 class EmptyMessage(ChatError):
     code = "empty_message"
 

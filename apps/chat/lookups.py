@@ -2,6 +2,7 @@
 
 from django.http import HttpRequest
 
+from apps.chat.errors import TemporaryChat
 from apps.chat.models import Conversation, Document, Message, Preset, Project, SystemPrompt
 from apps.core.api import NotFound, get_owned, owner
 from apps.servers.models import Server
@@ -12,6 +13,18 @@ def get_conversation(request: HttpRequest, pk: int) -> Conversation:
     if conversation is None:
         raise NotFound("conversation")
     return conversation
+
+
+def get_kept(request: HttpRequest, pk: int) -> Conversation:
+    """Return a conversation that is to leave the chat: none that is temporary.
+
+    Raises:
+        TemporaryChat
+    """
+    found = get_conversation(request, pk)
+    if found.temporary_until is not None:
+        raise TemporaryChat
+    return found
 
 
 def get_message(request: HttpRequest, pk: int) -> Message:

@@ -10,7 +10,7 @@ from celery import shared_task
 from django.utils import timezone
 
 from apps.chat.attachments import receive
-from apps.chat.conversations import branches
+from apps.chat.conversations import branches, services
 
 UNDO_FOR = timedelta(days=1)
 
@@ -21,3 +21,9 @@ def purge() -> None:
     before = timezone.now() - UNDO_FOR
     branches.purge(before)
     receive.delete_stale(before)
+
+
+@shared_task(name="apps.chat.tasks.delete_temporary")
+def delete_temporary() -> None:
+    """Delete temporary conversations that were left, or are almost a day old."""
+    services.delete_expired()

@@ -60,7 +60,12 @@ def parse_title(answer: str) -> str:
 
 
 def is_automatic(conversation: Conversation) -> bool:
-    """Return True if the title is still the first question. Synchronous."""
+    """Return True if the title is still the first question. Synchronous.
+
+    A temporary conversation gets none.
+    """
+    if conversation.temporary_until is not None:
+        return False
     questions = Message.objects.filter(conversation=conversation, parent=None, role=Role.USER)
     texts = questions.values_list("content", flat=True)
     return any(text.strip() and first_line(text) == conversation.title for text in texts)

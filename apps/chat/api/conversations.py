@@ -1,7 +1,7 @@
 """Conversations over HTTP."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
@@ -9,7 +9,7 @@ from ninja import Field, Router, Schema, Status
 from apps.chat.answering import titles
 from apps.chat.api.schemas import MessageOut, ToolsIn, message_out
 from apps.chat.conversation_list import library
-from apps.chat.conversations import projects, services
+from apps.chat.conversations import projects, services, temporary
 from apps.chat.conversations.branch_view import active_branch
 from apps.chat.lookups import (
     find_message,
@@ -44,6 +44,8 @@ class ConversationIn(ConversationSettings):
     preset: int | None = None
     """Its settings take the place of the project's."""
     model: str = Field("", max_length=300)
+    temporary: bool = False
+    """In no list, search or export, and deleted permanently after 23 hours."""
 
 
 class ConversationPatch(ConversationSettings):
@@ -53,6 +55,8 @@ class ConversationPatch(ConversationSettings):
     pinned: bool | None = None
     archived: bool | None = None
     tags: list[str] | None = None
+    temporary: Literal[False] | None = None
+    """false: keep a temporary conversation. There is no way back."""
 
 
 class ConversationOut(Schema):
@@ -71,6 +75,8 @@ class ConversationOut(Schema):
     tools: dict[str, Any]
     created: datetime
     updated: datetime
+    temporary_until: datetime | None
+    """When it is deleted permanently; null: it is kept."""
 
 
 class ConversationWithMessages(ConversationOut):
@@ -85,7 +91,7 @@ class TitleOut(Schema):
 
 @router.get("/conversations", response=Page[ConversationOut])
 def list_conversations(request: HttpRequest, limit: int = 100, after: str | None = None) -> Any:
-    """List your conversations, newest first."""
+    """List your conversations, newest first. Temporary ones are in no list."""
     conversations = Conversation.objects.owned_by(owner(request)).prefetch_related("tags")
     return page(conversations, conversation_out, limit=limit, after=after, newest_first=True)
 
@@ -98,6 +104,7 @@ def open_conversation(request: HttpRequest, data: ConversationIn) -> Any:
     if project is not None and data.preset is None:
         preset = projects.as_preset(project)
     conversation = services.open_conversation(
+        is_temporary=data.temporary,
         owner=owner(request),
         title=data.title,
         server=get_server(data.server) or preset.server,
@@ -134,6 +141,8 @@ def change_conversation(request: HttpRequest, pk: int, data: ConversationPatch) 
         library.set_tags(conversation, library.parse_tags(",".join(data.tags)))
     for name, value in changed.items():
         setattr(conversation, name, value)
+    if data.temporary is False:
+        temporary.keep(conversation)
     # No other field: a question may be asked meanwhile, and saves its own.
     conversation.save(update_fields=[*changed, "updated"])
     if data.active_leaf is not None:
@@ -195,4 +204,5 @@ def conversation_out(conversation: Conversation) -> ConversationOut:
         tools=conversation.tool_settings.to_public_json(),
         created=conversation.created,
         updated=conversation.updated,
+        temporary_until=conversation.temporary_until,
     )

@@ -12,7 +12,7 @@ from ninja.files import UploadedFile
 from apps.chat.attachments import receive
 from apps.chat.conversation_list import search
 from apps.chat.conversations import services, sharing
-from apps.chat.lookups import get_conversation
+from apps.chat.lookups import get_conversation, get_kept
 from apps.chat.models import Conversation, Share
 from apps.chat.transfer import read, write
 from apps.chat.transfer.download import download, download_all
@@ -95,7 +95,7 @@ def export_all(request: HttpRequest, format: Format = "json") -> StreamingHttpRe
 @router.get("/conversations/{int:pk}/export")
 def export_one(request: HttpRequest, pk: int, format: Format = "json") -> StreamingHttpResponse:
     """Stream one conversation in the same formats."""
-    return download([get_conversation(request, pk).pk], format)
+    return download([get_kept(request, pk).pk], format)
 
 
 @router.post("/conversations/import", response={201: ImportedOut})

@@ -19,7 +19,7 @@ from django.db.models import Sum
 
 from apps.chat.attachments.file_text import BadAttachment, extract_text, kind_of
 from apps.chat.attachments.image_tokens import count_images
-from apps.chat.models import Attachment, AttachmentKind, Message
+from apps.chat.models import Attachment, AttachmentKind, Conversation, Message
 from apps.chat.prompt.token_estimate import TOKENS_PER_BYTE, text_bytes
 from apps.core import quotas
 from apps.llm.errors import LLMError
@@ -145,6 +145,11 @@ def copy(source: Message, target: Message) -> None:
 def delete(attachment: Attachment) -> None:
     attachment.path.unlink(missing_ok=True)
     attachment.delete()
+
+
+def paths_of(conversation: Conversation) -> list[Path]:
+    """Return where the files of a conversation lie."""
+    return [one.path for one in Attachment.objects.filter(message__conversation=conversation)]
 
 
 def delete_stale(before: datetime) -> int:

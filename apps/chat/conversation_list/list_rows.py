@@ -87,7 +87,8 @@ def writing_keys(owner: User) -> set[int]:
 def needs_attention(owner: User) -> bool:
     """Return True if a conversation has a new answer, or a call that waits for approval."""
     unread = Conversation.objects.owned_by(owner).filter(unread=True, archived=False)
-    calls = ToolCall.objects.owned_by(owner).filter(state=CallState.WAITING)
+    listed = ToolCall.objects.owned_by(owner).filter(answer__conversation__temporary_until=None)
+    calls = listed.filter(state=CallState.WAITING)
     return unread.order_by().values("pk").union(calls.order_by().values("pk"), all=True).exists()
 
 

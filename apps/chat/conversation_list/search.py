@@ -56,7 +56,7 @@ FROM chat_message_words
 JOIN chat_message m ON m.id = chat_message_words.rowid
 JOIN chat_conversation c ON c.id = m.conversation_id
 WHERE chat_message_words MATCH %s AND c.owner_id = %s AND c.deleted_at IS NULL
-  AND m.deleted_at IS NULL
+  AND c.temporary_until IS NULL AND m.deleted_at IS NULL
 ORDER BY chat_message_words.rowid DESC LIMIT %s"""
 # The plus makes SQLite scan the hits once, instead of searching once per chosen row.
 _FIND_SQLITE = f"""
@@ -71,7 +71,7 @@ SELECT m.id, m.role, m.conversation_id, c.title
 FROM chat_message m JOIN chat_conversation c ON c.id = m.conversation_id
 WHERE to_tsvector('simple', left(m.content, 300000)) @@ to_tsquery('simple', %s)
   AND c.owner_id = %s AND c.deleted_at IS NULL
-  AND m.deleted_at IS NULL
+  AND c.temporary_until IS NULL AND m.deleted_at IS NULL
 ORDER BY m.id DESC LIMIT %s"""
 _FIND_POSTGRESQL = f"""
 SELECT chosen.id, chosen.role, chosen.conversation_id, chosen.title,

@@ -44,7 +44,8 @@ async def _lines(person: AbstractBaseUser) -> AsyncIterator[str]:
 
 
 def _batch(person: AbstractBaseUser, after: int) -> list[Message]:
-    rated = Message.objects.owned_by(person).answers().exclude(rating=None)
+    kept = Message.objects.owned_by(person).filter(conversation__temporary_until=None)
+    rated = kept.answers().exclude(rating=None)
     return list(rated.filter(pk__gt=after).select_related("parent")[:BATCH_SIZE])
 
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from apps.chat.answering import runner, titles
 from apps.chat.attachments import receive
+from apps.chat.conversations import temporary
 from apps.chat.errors import (
     EmptyMessage,
     MessageDeleted,
@@ -41,6 +42,7 @@ from apps.llm.thinking import ThinkingSetting
 from apps.servers import services as llm
 from apps.servers.models import Server
 
+ALWAYS = Q()
 MAX_CHARACTERS = 400_000  # of a question, as many as a file may have
 
 
@@ -70,10 +72,11 @@ def open_conversation(
     tools: ToolSettings | None = None,
     response_format: Mapping[str, Any] | None = None,
     project: Project | None = None,
+    is_temporary: bool = False,
 ) -> Conversation:
     return Conversation.objects.create(
         owner=owner,
-        title=title[:TITLE_LENGTH],
+        title=title[:TITLE_LENGTH] or (temporary.TITLE if is_temporary else ""),
         server=server,
         model=model,
         system_prompt=system_prompt,
@@ -81,6 +84,7 @@ def open_conversation(
         tools=tools.to_json() if tools else {},
         response_format=response_format or {},
         project=project,
+        temporary_until=temporary.end_of(timezone.now()) if is_temporary else None,
     )
 
 
@@ -220,11 +224,27 @@ def answer_now(answer: Message) -> Message:
     return answer
 
 
-def delete(conversation: Conversation) -> None:
-    """Stop the answers of a conversation and delete it permanently."""
+def delete(conversation: Conversation, only_if: Q = ALWAYS) -> bool:
+    """Stop the answers of a conversation and delete it permanently, with its files.
+
+    Args:
+        only_if: what has to be true of it still; else it stays.
+    """
     for answer in conversation.messages.answers().unfinished():
         stop(answer)
-    conversation.delete()
+    files = receive.paths_of(conversation)
+    deleted, _ = Conversation.objects.filter(only_if, pk=conversation.pk).delete()
+    if deleted:
+        llm.drop_conversations([conversation.pk])
+        for path in files:
+            path.unlink(missing_ok=True)
+    return deleted > 0
+
+
+def delete_expired() -> int:
+    """Delete the temporary conversations whose time has passed; return their number."""
+    expired = Q(temporary_until__lte=timezone.now())
+    return sum(delete(found, expired) for found in Conversation.objects.filter(expired))
 
 
 def show_branch(message: Message) -> None:
@@ -254,6 +274,8 @@ def create_answer(question: Message, request: AnswerRequest | None) -> Message:
 def _add_answer(question: Message, request: AnswerRequest | None) -> Message:
     conversation = question.conversation
     _check_limit(conversation.owner_id)
+    if conversation.temporary_until is not None:
+        temporary.stay(conversation)
     return Message.objects.create(
         conversation=conversation,
         parent=question,

@@ -4,7 +4,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.chat.conversations.branch_view import active_branch
-from apps.chat.errors import ChatError
+from apps.chat.errors import ChatError, TemporaryChat
 from apps.chat.models import TITLE_LENGTH, Conversation, Message, Share
 from apps.core import quotas
 
@@ -23,9 +23,11 @@ def share(owner: User, conversation: Conversation, *, with_thinking: bool = True
         with_thinking: copy the reasoning too.
 
     Raises:
-        NothingToShare
+        NothingToShare, TemporaryChat
         LimitReached: this person has too many shares.
     """
+    if conversation.temporary_until is not None:
+        raise TemporaryChat
     messages = [
         {
             "role": view.message.role,

@@ -6,6 +6,7 @@ from typing import Self
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import models
+from django.utils import timezone
 
 from apps.chat.models.documents import DocumentPrefix
 from apps.chat.models.presets import Preset, SystemPrompt
@@ -34,7 +35,11 @@ class Tag(Owned):
 
 class ConversationQuerySet(OwnedQuerySet["Conversation"]):
     def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Return the rows of a user that are not deleted."""
+        """Return the rows of a user, for lists, searches and exports: none deleted or temporary."""
+        return self.open_to(user).filter(temporary_until=None)
+
+    def open_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Return the rows that a user can open by their keys: temporary ones too."""
         return super().owned_by(user).filter(deleted_at=None)
 
     def deleted_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
@@ -42,13 +47,19 @@ class ConversationQuerySet(OwnedQuerySet["Conversation"]):
 
 
 class ConversationManager(models.Manager["Conversation"]):
-    """Starts without drafts, so that no list, search or export has one."""
+    """Starts without drafts, so that no list, search or export has one.
+
+    `owned_by` leaves out temporary ones as well.
+    """
 
     def get_queryset(self) -> ConversationQuerySet:
         return ConversationQuerySet(self.model, using=self._db).filter(is_draft=False)
 
     def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> ConversationQuerySet:
         return self.get_queryset().owned_by(user)
+
+    def open_to(self, user: AbstractBaseUser | AnonymousUser) -> ConversationQuerySet:
+        return self.get_queryset().open_to(user)
 
     def deleted_by(self, user: AbstractBaseUser | AnonymousUser) -> ConversationQuerySet:
         return self.get_queryset().deleted_by(user)
@@ -122,6 +133,9 @@ class Conversation(Owned):
         max_length=200, blank=True, default="", help_text="Program and ID it was imported from."
     )
     deleted_at = models.DateTimeField(null=True, blank=True)
+    temporary_until = models.DateTimeField(
+        null=True, blank=True, help_text="Deleted permanently then. Empty: it is kept."
+    )
 
     objects = ConversationManager()
     drafts = ConversationQuerySet.as_manager()
@@ -142,6 +156,11 @@ class Conversation(Owned):
                 condition=models.Q(deleted_at__isnull=False),
                 name="chat_conversation_deleted",
             ),
+            models.Index(
+                fields=["temporary_until"],
+                condition=models.Q(temporary_until__isnull=False),
+                name="chat_conversation_temporary",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -157,15 +176,17 @@ class Conversation(Owned):
 
     @classmethod
     def of(cls, user: User, pk: int) -> "Conversation | None":
-        """Return the user's conversation; None if not theirs.
+        """Return the user's conversation; None if not theirs, or if its time has passed.
 
         What it refers to is fetched when it is needed: a join of all of it costs more, and a
         conversation with the default server and no prompt has none of it.
         """
         try:
-            return cls.objects.owned_by(user).get(pk=pk)
+            found = cls.objects.open_to(user).get(pk=pk)
         except cls.DoesNotExist:
             return None
+        until = found.temporary_until
+        return found if until is None or until > timezone.now() else None
 
 
 class Share(Owned):

@@ -38,7 +38,11 @@ def sidebar_context(
 def _sections(request: HttpRequest, opened: int | None) -> dict[str, Any]:
     """Return the projects, one of which is open, and the tags."""
     user = owner(request)
-    listed = Q(conversations__deleted_at=None, conversations__archived=False)
+    listed = Q(
+        conversations__deleted_at=None,
+        conversations__temporary_until=None,
+        conversations__archived=False,
+    )
     mine = Project.objects.owned_by(user)
     projects = list(mine.annotate(chats=Count("conversations", filter=listed)))
     first, others = projects[:PROJECTS_SHOWN], projects[PROJECTS_SHOWN:]

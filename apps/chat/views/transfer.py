@@ -11,6 +11,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.chat.conversations import ratings, sharing
+from apps.chat.errors import TemporaryChat
+from apps.chat.lookups import get_kept
 from apps.chat.models import Conversation, Share
 from apps.chat.transfer import exports, read, write
 from apps.chat.transfer.download import download, download_all
@@ -22,7 +24,11 @@ from apps.core.quotas import limited
 
 @require_safe
 def export(request: HttpRequest, pk: int, form: str) -> HttpResponseBase:
-    found = get_conversation(request, pk)
+    try:
+        found = get_kept(request, pk)
+    except TemporaryChat as error:
+        messages.error(request, str(error))
+        return redirect("chat:conversation", pk)
     if form == "jsonl" and not exports.export_one(found, form):
         messages.error(
             request, "This chat has no finished answer yet, so there is no training data to export."
@@ -72,7 +78,7 @@ def share(request: HttpRequest, pk: int) -> HttpResponse:
         with_thinking = "thinking" in request.POST
         found = get_conversation(request, pk)
         made = sharing.share(owner(request), found, with_thinking=with_thinking)
-    except sharing.NothingToShare as error:
+    except (sharing.NothingToShare, TemporaryChat) as error:
         messages.error(request, str(error))
         return redirect("chat:conversation", pk)
     return redirect("chat:shared", made.token)
