@@ -1,6 +1,8 @@
 """Validates addresses and keys of model servers. Pure."""
 
 import re
+from functools import lru_cache
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -9,6 +11,7 @@ ADDRESS_PATTERN = r"^https?://[\w.:\[\]-]+(/[\w./~-]*)?$"
 EXAMPLE = "Enter an address such as http://127.0.0.1:8080/v1."
 _WITHOUT_SCHEME = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:\d+)?(/.*)?")
 LARGEST_PORT = 65535
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 UNSENDABLE_KEY = "The key has characters that no HTTP header can carry."
 
 
@@ -21,6 +24,27 @@ def normalised_base_url(url: str) -> str:
     if _WITHOUT_SCHEME.fullmatch(url):
         url = f"http://{url}"
     return url if url.endswith("/v1") else f"{url}/v1"
+
+
+@lru_cache(maxsize=256)
+def canonical_address(url: str) -> str:
+    """Return a text that is the same for two spellings of one server's address.
+
+    Letter case of scheme and host, a port that the scheme implies, `localhost` for 127.0.0.1, and
+    what `normalised_base_url` adds or cuts. Other names of one machine stay apart: which program
+    answers there only a request would show.
+    """
+    url = normalised_base_url(url)
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").removesuffix("."), parts.port
+    except ValueError:
+        return url
+    if host == "localhost":
+        host = "127.0.0.1"
+    if ":" in host:
+        host = f"[{host}]"
+    return f"{parts.scheme}://{host}:{port or _DEFAULT_PORTS.get(parts.scheme, '')}{parts.path}"
 
 
 def validate_address(url: str) -> str:

@@ -13,6 +13,7 @@ from apps.core.api import ApiError, NotFound, Page, owner, page
 from apps.core.quotas import limited
 from apps.llm import errors, permits
 from apps.servers import schemas, services
+from apps.servers.entries import same_address
 from apps.servers.models import Server
 from apps.servers.schemas import (
     ActionIn,
@@ -54,6 +55,10 @@ def _from_settings(server: Server, what: str) -> ApiError:
 
 
 def _save(server: Server) -> None:
+    """Raise ApiError: another server has this name, or this address and key."""
+    twin = same_address.find_twin(server.base_url, server.endpoint.api_key, changed=server)
+    if twin is not None:
+        raise ApiError(409, "address_taken", same_address.refusal(twin))
     try:
         with transaction.atomic():
             server.save()

@@ -36,11 +36,11 @@ def same_model_targets(target: Target, servers: Iterable[Server] | None = None) 
         servers = Server.objects.prefetch_related("defaults")
     found: list[Target] = []
     # One program under two names has its slots only once.
-    addresses = {target.server.base_url}
+    addresses = {target.server.address}
     for server in servers:
-        other = None if server.base_url in addresses else _named_alike(target, server)
+        other = None if server.address in addresses else _named_alike(target, server)
         if other is not None and not _weights_differ(target, other):
-            addresses.add(server.base_url)
+            addresses.add(server.address)
             found.append(other)
     return found
 

@@ -1,9 +1,6 @@
-"""The services of this room for others; and the servers that the settings name."""
+"""The services of this room for others."""
 
-from django.conf import settings
-from django.db import transaction
-
-from apps.llm.addresses import normalised_base_url
+from apps.servers.entries.configure import CHAT_SERVER, configure_servers
 from apps.servers.errors import FallbackRefused, NoServer
 from apps.servers.fallbacks import (
     fallback_notice,
@@ -22,7 +19,7 @@ from apps.servers.loading.load_model import (
     warm_model,
 )
 from apps.servers.loading.progress import loading_progress
-from apps.servers.models import DefaultServer, Server, Use
+from apps.servers.models import Use
 from apps.servers.observations import (
     forget_best_width,
     record_answer,
@@ -114,37 +111,3 @@ __all__ = [
     "warm_model",
     "warm_slots",
 ]
-
-CHAT_SERVER = "Chat server"
-SETTINGS_SERVERS = (
-    # name, settings of its address and key, the uses it is the default for
-    (CHAT_SERVER, "LLM_BASE_URL", "LLM_API_KEY", (Use.CHAT, Use.GENERATION)),
-    ("Embedding server", "EMBED_BASE_URL", "EMBED_API_KEY", (Use.EMBEDDINGS,)),
-)
-
-
-@transaction.atomic
-def configure_servers() -> list[Server]:
-    """Write the servers that the settings name into the database, and make them the defaults.
-
-    A default that a person set to another server stays.
-    """
-    configured = []
-    for name, url_setting, key_setting, uses in SETTINGS_SERVERS:
-        url = getattr(settings, url_setting)
-        if not url:
-            continue
-        server = Server.objects.filter(from_settings=True, name=name).first() or Server(
-            from_settings=True, name=name
-        )
-        if server.base_url != normalised_base_url(url):
-            server.base_url, server.kv_unified = normalised_base_url(url), None
-        server.set_key(getattr(settings, key_setting))
-        if name == CHAT_SERVER and settings.LLM_KV_UNIFIED is not None:
-            server.kv_unified = settings.LLM_KV_UNIFIED
-        server.forget_facts()
-        server.save()
-        for use in uses:
-            DefaultServer.objects.get_or_create(use=use, defaults={"server": server})
-        configured.append(server)
-    return configured

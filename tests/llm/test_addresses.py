@@ -10,7 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.llm import errors
-from apps.llm.addresses import is_valid_key, normalised_base_url, validate_address
+from apps.llm.addresses import (
+    canonical_address,
+    is_valid_key,
+    normalised_base_url,
+    validate_address,
+)
 from apps.llm.client import Client
 from apps.llm.endpoint import Endpoint
 from apps.servers.models import State
@@ -118,3 +123,40 @@ async def test_probe_of_a_bad_address_names_it() -> None:
 )
 def test_an_address_without_scheme_is_http(typed: str, meant: str) -> None:
     assert validate_address(typed) == meant
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://127.0.0.1:8080/v1", "localhost:8080/"),
+        ("http://gpu", "HTTP://GPU.:80/v1/"),
+        ("https://gpu/a", "https://gpu:443/a/v1"),
+        ("http://[::1]:8080", "http://[::1]:8080/v1"),
+    ],
+)
+def test_two_spellings_of_one_address(one: str, other: str) -> None:
+    assert canonical_address(one) == canonical_address(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://gpu", "https://gpu"),
+        ("http://gpu:8080", "http://gpu:8081"),
+        ("http://gpu/a", "http://gpu/A"),
+        ("http://127.0.0.1:8080", "http://[::1]:8080"),
+        ("http://gpu", "http://gpu.lan"),
+    ],
+)
+def test_addresses_that_may_be_two_servers(one: str, other: str) -> None:
+    assert canonical_address(one) != canonical_address(other)
+
+
+@given(addresses)
+def test_an_address_that_is_accepted_has_one_canonical_form(address: str) -> None:
+    try:
+        accepted = validate_address(address)
+    except ValueError:
+        canonical_address(address)  # no error: rows of earlier versions may hold such a one
+    else:
+        assert canonical_address(canonical_address(accepted)) == canonical_address(accepted)

@@ -4,6 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from apps.core.models import ApiKey
 from apps.servers.models import Server
 from tests.standins import Standin
 
@@ -14,6 +15,13 @@ def staff_browser(carol: User) -> Client:
     client = Client()
     client.force_login(carol)
     return client
+
+
+@pytest.fixture
+def staff_api(carol: User) -> Client:
+    """The API with a key of carol."""
+    _, token = ApiKey.issue(user=carol, name="tests")
+    return Client(headers={"authorization": f"Bearer {token}"})
 
 
 def server_at(standin: Standin, key: str = "", **fields: object) -> Server:

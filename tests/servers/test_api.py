@@ -2,10 +2,8 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync, sync_to_async
-from django.contrib.auth.models import User
 from django.test import Client
 
-from apps.core.models import ApiKey
 from apps.llm.permits import Lane
 from apps.runtime.redis import close_async_redis
 from apps.servers.liveness import record_stall
@@ -16,12 +14,6 @@ from apps.work.tasks import run_task
 from tests.llama_process import LlamaProcess, free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def staff_api(carol: User) -> Client:
-    _, token = ApiKey.issue(user=carol, name="tests")
-    return Client(headers={"authorization": f"Bearer {token}"})
 
 
 def test_server_is_added_listed_and_its_key_hidden(staff_api: Client, llama: LlamaProcess) -> None:

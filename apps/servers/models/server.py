@@ -10,7 +10,7 @@ from django.db import models, transaction
 from django.dispatch import Signal
 
 from apps.core import crypto
-from apps.llm.addresses import ADDRESS_PATTERN, EXAMPLE
+from apps.llm.addresses import ADDRESS_PATTERN, EXAMPLE, canonical_address
 from apps.llm.endpoint import Endpoint
 from apps.runtime.async_db import in_db
 from apps.servers.facts.server_facts import ModelFacts, ServerFacts
@@ -109,6 +109,11 @@ class Server(ServerCapacity, models.Model):
             parsed = self.stored_facts, ServerFacts.from_json(self.stored_facts)
             vars(self)["_parsed_facts"] = parsed
         return parsed[1]
+
+    @property
+    def address(self) -> str:
+        """The same for two entries of one server; `base_url` is as it was entered."""
+        return canonical_address(self.base_url)
 
     @property
     def endpoint(self) -> Endpoint:

@@ -3,6 +3,7 @@ from typing import Any
 from django import forms
 
 from apps.llm.addresses import UNSENDABLE_KEY, is_valid_key, validate_address
+from apps.servers.entries import same_address
 from apps.servers.models import Server
 
 
@@ -86,6 +87,20 @@ class ServerForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
         if not is_valid_key(key):
             raise forms.ValidationError(UNSENDABLE_KEY)
         return key
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a second entry for one server. Two that are there already can be changed."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.instance.from_settings or not {"base_url", "api_key"} <= cleaned.keys():
+            return cleaned
+        base_url, key = cleaned["base_url"], cleaned["api_key"]
+        if cleaned.get("forget_key"):
+            key = ""
+        elif not key and base_url == self.before[0]:
+            key = Server(encrypted_key=self.before[1]).endpoint.api_key
+        if twin := same_address.find_twin(base_url, key, changed=self.instance):
+            self.add_error("base_url", same_address.refusal(twin))
+        return cleaned
 
     def full_clean(self) -> None:
         """Focus the first field with an error, which also scrolls it into view."""

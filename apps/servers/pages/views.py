@@ -17,6 +17,7 @@ from apps.llm import errors
 from apps.llm.addresses import is_valid_key, validate_address
 from apps.runtime.async_db import in_db
 from apps.servers import services
+from apps.servers.entries import same_address
 from apps.servers.models import Server, State
 from apps.servers.pages import live
 from apps.servers.pages.choices import UseChoice, default_choices, fallback_name, parse_choice
@@ -179,18 +180,30 @@ async def test(request: HttpRequest) -> HttpResponse:
     The key comes with the button alone: while somebody types, it is sent to nobody.
     """
     require_admin(request, ADMINS_ALONE)
-    typed = request.POST.get("base_url", "")
+    typed, key = request.POST.get("base_url", ""), request.POST.get("api_key", "")
     context: dict[str, Any] = {"name": request.POST.get("name", ""), "oob": True}
     try:
-        context["address"] = validate_address(typed)
+        address = validate_address(typed)
     except ValueError as error:
         context["address_error"] = str(error)
     else:
-        key = request.POST.get("api_key", "")
-        context["found"] = await probe_address(context["address"], key if is_valid_key(key) else "")
-        context["name"] = context["name"] or context["found"].name
+        context |= await _test_result(address, key if is_valid_key(key) else "")
+        context["name"] = context["name"] or context.get("found_name", "")
         context["had_no_scheme"] = "://" not in typed
     return await in_db(render, request, "servers/add/_found.html", context)
+
+
+async def _test_result(address: str, key: str) -> dict[str, Any]:
+    if twin := await in_db(same_address.find_twin, address, key):
+        return {"address_error": same_address.refusal(twin)}
+    found = await probe_address(address, key)
+    others = await in_db(same_address.entries_at, address)
+    return {
+        "address": address,
+        "found": found,
+        "found_name": found.name,
+        "warnings": [same_address.warning(entry) for entry in others],
+    }
 
 
 @require_POST
@@ -216,6 +229,8 @@ async def add(request: HttpRequest) -> HttpResponse:
         if use in request.POST.getlist("use"):
             await in_db(services.set_default, server, use)
     _report_state(request, server, "Added")
+    for entry in await in_db(same_address.entries_at, server.base_url, but=server.pk):
+        messages.warning(request, same_address.warning(entry))
     return redirect(f"{reverse('servers:index')}#server-{server.pk}")
 
 
