@@ -23,7 +23,7 @@ from apps.core.http.too_many_requests import too_many_requests  # noqa: E402
 from apps.gateway.application import Gateway  # noqa: E402
 from apps.llm.client import load_sdk  # noqa: E402
 from apps.runtime.handler import Handler  # noqa: E402
-from apps.runtime.thread_pool_middleware import (  # noqa: E402
+from apps.runtime.threads.thread_pool_middleware import (  # noqa: E402
     ThreadPoolMiddleware,
     disconnect_connection_signals,
 )

@@ -144,7 +144,7 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     }
     # Kept by each thread that has one: opening it and reading the schema costs a small request a
     # third of its time, and closing the last one writes the whole log back. None is held by a
-    # request that does nothing with it, see apps/runtime/thread_pool_middleware.py.
+    # request that does nothing with it, see apps/runtime/threads/thread_pool_middleware.py.
     DATABASES["default"]["CONN_MAX_AGE"] = None
     # A file in tests too: an SQLite in memory has locks of its own and no WAL.
     DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}

@@ -18,8 +18,8 @@ from pytest_django import Settings
 
 from apps.core.http.health import Health
 from apps.runtime.handler import Handler
-from apps.runtime.thread_pool import RequestThreadPool
-from apps.runtime.thread_pool_middleware import ThreadPoolMiddleware
+from apps.runtime.threads.thread_pool import RequestThreadPool
+from apps.runtime.threads.thread_pool_middleware import ThreadPoolMiddleware
 
 UNTIL: asyncio.Event
 

@@ -11,9 +11,9 @@ from django.conf import settings as project
 from django.contrib.auth.models import User
 from django.db import connection
 
-from apps.runtime import thread_pool
-from apps.runtime.thread_pool import RequestThreadPool
-from apps.runtime.thread_pool_middleware import ThreadPoolMiddleware, serving_loop
+from apps.runtime.threads import thread_pool
+from apps.runtime.threads.thread_pool import RequestThreadPool
+from apps.runtime.threads.thread_pool_middleware import ThreadPoolMiddleware, serving_loop
 from tests.waiting import until
 
 

@@ -24,7 +24,7 @@ from apps.llm import permits
 from apps.llm.errors import LLMError
 from apps.llm.permits import Lane, NoSlot, SlotTaken
 from apps.runtime.async_db import in_db
-from apps.runtime.thread_pool_middleware import serving_loop
+from apps.runtime.threads.thread_pool_middleware import serving_loop
 from apps.servers import services as llm
 from apps.servers.models import Server
 from apps.servers.services import hold_slot

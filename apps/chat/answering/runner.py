@@ -23,7 +23,7 @@ from apps.chat.streaming import runner_registry, stream
 from apps.chat.streaming.events import STOPPED
 from apps.chat.tools import approval
 from apps.llm.errors import LLMError
-from apps.runtime.thread_pool_middleware import serving_loop
+from apps.runtime.threads.thread_pool_middleware import serving_loop
 from apps.servers import services as llm
 
 logger = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from apps.core.text.storable import to_storable
 from apps.llm.errors import LLMError
 from apps.llm.permits import NoSlot, SlotTaken
 from apps.runtime.async_db import in_db
-from apps.runtime.thread_pool_middleware import serving_loop
+from apps.runtime.threads.thread_pool_middleware import serving_loop
 from apps.servers import services as llm
 
 logger = logging.getLogger(__name__)

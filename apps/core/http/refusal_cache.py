@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apps.runtime.thread_pool_middleware import client_identity
+from apps.runtime.threads.thread_pool_middleware import client_identity
 
 Scope = Any
 Receive = Callable[[], Awaitable[Any]]

@@ -16,8 +16,8 @@ from apps.chat.api.answers import MessageOut
 from apps.chat.models import Conversation, Message
 from apps.core.models import ApiKey
 from apps.llm.client import Client
-from apps.runtime.thread_pool import RequestThreadPool
-from apps.runtime.thread_pool_middleware import ThreadPoolMiddleware
+from apps.runtime.threads.thread_pool import RequestThreadPool
+from apps.runtime.threads.thread_pool_middleware import ThreadPoolMiddleware
 from apps.servers.models import Server
 from apps.servers.probing.discovery import fetch_slots
 from apps.servers.services import choose_target

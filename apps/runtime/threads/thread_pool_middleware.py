@@ -21,7 +21,7 @@ from django.conf import settings
 from django.core import signals
 from django.db import close_old_connections, reset_queries
 
-from apps.runtime.thread_pool import Call, RequestThreadPool
+from apps.runtime.threads.thread_pool import Call, RequestThreadPool
 
 SESSION = f"{settings.SESSION_COOKIE_NAME}=".encode()
 
