@@ -23,6 +23,7 @@ from apps.chat.streaming import runner_registry, stream
 from apps.chat.streaming.events import STOPPED
 from apps.chat.tools import approval
 from apps.llm.errors import LLMError
+from apps.runtime.threads.head_start import HeadStart
 from apps.runtime.threads.thread_pool_middleware import serving_loop
 from apps.servers import services as llm
 
@@ -54,7 +55,8 @@ def start_answer(answer: Message, sent: "SentRequest | None" = None) -> None:
 def send_request(prompt: PromptInput | None) -> "Iterator[SentRequest | None]":
     """Send the request for an answer while the block saves the answer: for `start_answer`.
 
-    Synchronous. If the block fails, the request is cancelled. Without a prompt nothing is sent.
+    Synchronous. The block begins when the request is on its way, or waits for something. If it
+    fails, the request is cancelled. Without a prompt nothing is sent.
     """
     sent = SentRequest(prompt) if prompt is not None else None
     try:
@@ -70,7 +72,10 @@ class SentRequest:
 
     def __init__(self, prompt: PromptInput) -> None:
         self._turn: Turn
-        _call_in_loop(lambda: self._send(prompt))
+        head_start = HeadStart()
+        _call_in_loop(lambda: self._send(prompt, head_start))
+        if serving_loop() is not None:  # else that loop has ended
+            head_start.wait()
 
     def attach(self, answer: Message) -> None:
         assert answer.parent_id is not None
@@ -91,8 +96,8 @@ class SentRequest:
         else:
             _runner().attach(self._turn, answer_id, question_id)
 
-    def _send(self, prompt: PromptInput) -> None:
-        self._turn = Turn(prompt=prompt)
+    def _send(self, prompt: PromptInput, head_start: HeadStart) -> None:
+        self._turn = Turn(prompt=prompt, on_sent=head_start.end)
         _runner().send(self._turn)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -90,7 +90,17 @@ class Turn:
     or `cancel` if saving failed.
     """
 
-    def __init__(self, answer_id: int = 0, prompt: PromptInput | None = None) -> None:
+    def __init__(
+        self,
+        answer_id: int = 0,
+        prompt: PromptInput | None = None,
+        *,
+        on_sent: Callable[[], object] = lambda: None,
+    ) -> None:
+        """
+        Args:
+            on_sent: called when the request is on its way, or waits for a slot.
+        """
         self.answer_id = answer_id
         self.log = AnswerLog(answer_id)
         self.outcome = Outcome()
@@ -101,6 +111,7 @@ class Turn:
         self.is_stopped = False
         self.is_saved: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         """Whether the answer was saved, once that is known."""
+        self._on_sent = on_sent
         self._question_id = 0
         self._calls = CallAssembler()
         self.thought = ThoughtControl(self.outcome)
@@ -332,12 +343,14 @@ class Turn:
             tokens=prepared.tokens,
             label="Chat",
             person=prompt.person,
-            on_wait=lambda: self.log.add("queued"),
+            on_wait=self._report_wait,
         ) as held:
             held.is_prompt_cut = prepared.cut_before_message is not None
             is_first = outcome.first_token is None
             if is_first:
                 outcome.sent_at = time.perf_counter()
+                # After this step of the loop, which writes the request.
+                asyncio.get_running_loop().call_soon(self._on_sent)
             restored = None
             if target.saves_slots:
                 restored = await llm.restore_prompt(target, prepared.request)
@@ -361,6 +374,10 @@ class Turn:
                     await llm.record_prompt(
                         target, prepared.request, outcome.usage, restored, source
                     )
+
+    def _report_wait(self) -> None:
+        self.log.add("queued")
+        self._on_sent()
 
     @asynccontextmanager
     async def _report_loading(self, target: llm.Target) -> AsyncIterator[None]:

@@ -1,5 +1,6 @@
 """The request for an answer is sent while its question is being saved."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
@@ -13,6 +14,8 @@ from apps.chat.answering import runner
 from apps.chat.models import Conversation, Message, Role
 from apps.chat.streaming import runner_registry
 from apps.runtime.async_db import in_db
+from apps.runtime.threads import head_start
+from apps.runtime.threads.head_start import HeadStart
 from apps.servers.models import Server
 from tests.chat.conftest import ask_in, events_of, open_with, read_events
 from tests.chat.tools.tool_server import ToolServer, call, create_tool_server, say
@@ -49,6 +52,50 @@ async def test_the_server_reads_the_prompt_while_the_question_is_saved(
     assert answer.content == "Hellothere"
     assert answer.parent is not None
     assert caller.asked[0]["messages"] == [{"role": "user", "content": answer.parent.content}]
+
+
+@pytest.fixture
+async def in_a_served_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests come from a server whose loop goes on; a head start takes as long as it takes."""
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(runner, "serving_loop", lambda: loop)
+    monkeypatch.setattr(head_start, "SECONDS", 60)
+
+
+@pytest.mark.usefixtures("in_a_served_request")
+async def test_a_question_is_saved_once_its_request_is_on_its_way(
+    alice_api: AsyncClient,
+    caller: ToolServer,
+    caller_server: Server,
+    before_saving: list[Callable[[], object]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order: list[str] = []
+
+    class Noted(HeadStart):
+        def end(self) -> None:
+            order.append("on its way")
+            super().end()
+
+    monkeypatch.setattr(runner, "HeadStart", Noted)
+    before_saving.append(lambda: order.append("saved"))
+    await events_of(alice_api, await ask_in(alice_api, await open_with(alice_api)))
+    assert order[:3] == ["on its way", "saved", "saved"]  # question and answer
+
+
+@pytest.mark.usefixtures("in_a_served_request")
+async def test_a_question_that_waits_for_a_slot_is_saved_meanwhile(
+    alice_api: AsyncClient, caller: ToolServer, caller_server: Server
+) -> None:
+    caller.hang = True
+    answers = [
+        await ask_in(alice_api, await open_with(alice_api))
+        for _ in range(caller_server.slots_of("caller") + 1)
+    ]
+    assert await Message.objects.answers().unfinished().acount() == len(answers)
+    for answer in reversed(answers):  # the one that waits first
+        await runner.stop(answer)
+    await until(lambda: not caller.open, what="the end of the requests")
 
 
 async def test_a_question_that_is_not_saved_is_not_asked_on(
