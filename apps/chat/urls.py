@@ -10,6 +10,7 @@ from apps.chat.views import (
     cuts,
     documents,
     projects,
+    temporary,
     transfer,
 )
 from apps.chat.views.composer import library as composer_library
@@ -54,6 +55,9 @@ urlpatterns = [
     path("<int:pk>/before/<int:before>/", conversation.earlier, name="earlier_messages"),
     path("<int:pk>/undo/", library.undo, name="undo"),
     path("<int:pk>/menu/", chat_list.menu, name="menu"),
+    path("<int:pk>/keep/", temporary.keep, name="keep_chat"),
+    path("<int:pk>/stay/", temporary.stay, name="stay"),
+    path("<int:pk>/leave/", temporary.leave, name="leave"),
     path("<int:pk>/read/", chat_list.read, name="read"),
     path("<int:pk>/move/", library.move, name="move"),
     path("<int:pk>/pin/", library.pin, name="pin"),

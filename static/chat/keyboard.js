@@ -2,6 +2,7 @@
 
 import { click, lastOf, openPalette } from "./list/palette.js";
 import { togglePanel } from "./panel/panel.js";
+import { toggleTemporary } from "./temporary.js";
 
 const keys = document.getElementById("keys");
 const composer = document.querySelector("[data-composer] textarea");
@@ -25,6 +26,7 @@ const SHORTCUTS = [
   { key: "/", act: openPalette },
   { code: "KeyK", mod: true, anywhere: true, act: openPalette },
   { code: "KeyN", alt: true, anywhere: true, act: () => click(".chat-new") },
+  { code: "KeyT", alt: true, anywhere: true, act: toggleTemporary },
   { code: "KeyM", alt: true, anywhere: true, act: () => togglePanel() },
   { code: "KeyR", alt: true, anywhere: true, act: () => lastOf("[data-regenerate]")?.click() },
   { code: "KeyA", alt: true, anywhere: true, act: () => click(ANSWER_NOW) },

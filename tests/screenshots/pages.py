@@ -50,6 +50,8 @@ PAGES = (
     Listed("preset-new", "settings/presets/new/", FORM, "As preset"),
     Listed("preset", "settings/presets/<int:pk>/", ONE, error="As preset-new"),
     Listed("chat-new", "chat/"),
+    Listed("chat-new-temporary", "chat/", "As chat-new", "As chat-new", "As chat-new"),
+    Listed("chat-temporary", "chat/<int:pk>/", "As chat", "As chat", "As chat"),
     Listed("chat", "chat/<int:pk>/", "As chat-new: the first message makes a chat"),
     Listed("prompts", "chat/prompts/"),
     Listed("project-new", "chat/projects/", FORM, SHORT),

@@ -53,6 +53,19 @@ def write(text: str) -> Act:
     return act
 
 
+def ask(text: str) -> Act:
+    """Send a message from the page of a new chat, and wait for its answer."""
+
+    def act(page: Page) -> None:
+        page.get_by_label("Message", exact=True).fill(text)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/chat/*/")
+        page.locator("article.answer:not(.answer-live)").first.wait_for()
+        settle(page)
+
+    return act
+
+
 def upload(selector: str, name: str, content: bytes, button: str = "") -> Act:
     """Choose a file, and press a button if the page does not send it at once."""
 

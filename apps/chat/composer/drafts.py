@@ -22,7 +22,9 @@ def draft_of(person: User, project: Project | None = None) -> Conversation:
     return found
 
 
-def start_chat(draft: Conversation, content: str, *, files: Sequence[str] = ()) -> Conversation:
+def start_chat(
+    draft: Conversation, content: str, *, files: Sequence[str] = (), is_temporary: bool = False
+) -> Conversation:
     """Start a chat with the settings of a draft, which keeps all but structured output.
 
     Raises:
@@ -38,6 +40,7 @@ def start_chat(draft: Conversation, content: str, *, files: Sequence[str] = ()) 
         tools=draft.tool_settings,
         response_format=draft.response_format,
         project=draft.draft_project,
+        is_temporary=is_temporary,
     )
     chat.preset, chat.other_models = draft.preset, draft.other_models
     chat.save(update_fields=["preset", "other_models"])

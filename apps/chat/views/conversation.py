@@ -29,6 +29,7 @@ def index(request: HttpRequest) -> HttpResponse:
     draft = drafts.draft_of(owner(request), project)
     context = sidebar_context(request, project=project) | {
         "project": project,
+        "is_temporary": "temporary" in request.GET,
         "deleted": deleted,
         "deleted_count": library.count_deleted_with(deleted) if deleted else 0,
     }
@@ -52,7 +53,8 @@ def start(request: HttpRequest) -> HttpResponse:
     draft = drafts.draft_of(owner(request), project)
     content, files = request.POST.get("content", ""), request.POST.getlist("attachment")
     try:
-        started = drafts.start_chat(draft, content, files=files)
+        is_temporary = "temporary" in request.POST
+        started = drafts.start_chat(draft, content, files=files, is_temporary=is_temporary)
     except ChatError as error:
         messages.error(request, str(error))
         return redirect("chat:index")

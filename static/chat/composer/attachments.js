@@ -2,6 +2,8 @@
 // size in tokens is known before the message is sent. Until then it is kept with the draft. A long
 // text that is pasted becomes a file, whose menu puts it into the field after all.
 
+import { store } from "./store.js";
+
 const form = document.querySelector("[data-composer]");
 const LONG = 4000; // characters of a pasted text that becomes a file
 const place = form?.querySelector("[data-attachments]");
@@ -18,8 +20,8 @@ const fileIds = () => [...place.querySelectorAll("[name=attachment]")].map((fiel
 
 function keep() {
   const ids = fileIds();
-  if (ids.length) localStorage.setItem(draft, ids.join(" "));
-  else localStorage.removeItem(draft);
+  if (ids.length) store.setItem(draft, ids.join(" "));
+  else store.removeItem(draft);
 }
 
 // For a message that waits: the files leave the composer, and come back when it is edited.
@@ -32,7 +34,7 @@ export function takeFiles() {
 
 export function giveFiles(ids) {
   const all = [...fileIds(), ...ids];
-  if (all.length) localStorage.setItem(draft, all.join(" "));
+  if (all.length) store.setItem(draft, all.join(" "));
   return bringBack();
 }
 
@@ -59,7 +61,7 @@ async function asText(button) {
 
 // Shows what waits with the draft: after a reload, and anew for another model.
 async function bringBack() {
-  const ids = localStorage.getItem(draft)?.split(" ");
+  const ids = store.getItem(draft)?.split(" ");
   if (!ids) return;
   const asked = new URLSearchParams([...ids.map((id) => ["id", id]), ...reader()]);
   const answer = await fetch(`${place.dataset.attachments}?${asked}`).catch(() => null);

@@ -7,6 +7,7 @@ import { giveFiles, takeFiles } from "./attachments.js";
 import { change } from "./chips.js";
 import { insert } from "./prompts.js";
 import * as queue from "./queue.js";
+import { store } from "./store.js";
 
 const form = document.querySelector("[data-composer]");
 const input = form?.querySelector("textarea");
@@ -84,12 +85,12 @@ async function startWith({ text, preset, sends }) {
 
 if (form) {
   const draft = `draft:${input.dataset.draft}`;
-  input.value ||= localStorage.getItem(draft) ?? "";
+  input.value ||= store.getItem(draft) ?? sessionStorage.getItem(draft) ?? "";
   fit();
 
   input.addEventListener("input", () => {
-    if (input.value) localStorage.setItem(draft, input.value);
-    else localStorage.removeItem(draft);
+    if (input.value) store.setItem(draft, input.value);
+    else store.removeItem(draft);
     fit();
   });
   input.addEventListener("keydown", (event) => {

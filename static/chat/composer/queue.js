@@ -3,6 +3,8 @@
 // They are kept in the browser's storage, which all windows of the chat share: a window takes one out
 // under a lock before it sends it. An answer that failed, or was stopped, holds the queue.
 
+import { store } from "./store.js";
+
 const MAX = 3;
 const form = document.querySelector("[data-composer][hx-post]");
 const list = form?.querySelector("[data-queue]");
@@ -14,15 +16,15 @@ export const isFull = () => read().length >= MAX;
 
 function read() {
   try {
-    return JSON.parse(localStorage.getItem(key)) ?? [];
+    return JSON.parse(store.getItem(key)) ?? [];
   } catch {
     return [];
   }
 }
 
 function write(items) {
-  if (items.length) localStorage.setItem(key, JSON.stringify(items));
-  else localStorage.removeItem(key);
+  if (items.length) store.setItem(key, JSON.stringify(items));
+  else store.removeItem(key);
   render();
 }
 

@@ -10,6 +10,8 @@ const lastOf = (selector) => [...document.querySelectorAll(selector)].at(-1);
 
 const COMMANDS = [
   ["New chat", ".chat-new"],
+  ["Temporary chat", "[data-temporary]"],
+  ["Keep this chat", "[data-keep]"],
   ["Chat settings", "[data-panel-toggle]"],
   ["Answer now, without more thinking", "[data-answer-now]:not([hidden])"],
   ["Regenerate the last answer", "[data-regenerate]"],

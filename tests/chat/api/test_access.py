@@ -41,6 +41,7 @@ CONVERSATION_PAGES = {
     "write_prompt": "post", "apply_preset": "post", "save_preset": "post", "delete_preset": "post",
     "model": "get", "share": "post", "pin": "post", "archive": "post", "set_tags": "post",
     "undo": "post", "prefill": "post", "tools": "post", "title": "get", "summary": "post",
+    "keep_chat": "post", "stay": "post", "leave": "post",
     "menu": "get", "read": "post", "move": "post", "compare_prompts": "get",
     "check_prompt": "post", "response_fields": "post", "chips": "get", "favourite_model": "post",
 }  # fmt: skip

@@ -6,7 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db.models import Q
-from django.test import AsyncClient
+from django.test import AsyncClient, Client
+from django.urls import reverse
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -14,6 +15,7 @@ from apps.chat.answering import titles
 from apps.chat.attachments import receive
 from apps.chat.conversation_list import library, list_rows, search
 from apps.chat.conversations import ratings, services, temporary
+from apps.chat.errors import TemporaryChat
 from apps.chat.models import Attachment, CallState, Conversation, Message, Project, ToolCall
 from apps.chat.tasks import delete_temporary
 from apps.runtime.async_db import in_db
@@ -112,6 +114,25 @@ def test_one_that_was_kept_meanwhile_is_not_deleted(chat: Conversation) -> None:
     temporary.keep(chat)
     assert not services.delete(read, Q(temporary_until__lte=timezone.now()))
     assert Conversation.objects.filter(pk=chat.pk).exists()
+
+
+def test_its_pages(client: Client, alice: User, chat: Conversation) -> None:
+    client.force_login(alice)
+    page = reverse("chat:conversation", args=[chat.pk])
+    for refused in (
+        client.get(reverse("chat:export", args=[chat.pk, "md"]), follow=True),
+        client.post(reverse("chat:share", args=[chat.pk]), follow=True),
+    ):
+        assert refused.redirect_chain == [(page, 302)]
+        assert str(TemporaryChat()) in refused.content.decode()
+    assert b"Share a read-only copy" not in client.get(page).content
+    assert client.post(reverse("chat:leave", args=[chat.pk])).status_code == 204
+    assert until(chat) <= temporary.AFTER_LEAVING
+    assert client.post(reverse("chat:stay", args=[chat.pk])).status_code == 204
+    assert until(chat) > temporary.AFTER_LEAVING
+    client.post(reverse("chat:delete", args=[chat.pk]))
+    assert client.get(page).status_code == 404
+    assert not Conversation.objects.exists()
 
 
 async def text_of_all(alice: User, client: AsyncClient) -> str:

@@ -1,6 +1,6 @@
 """Pages as their owner sees them after an hour."""
 
-from tests.screenshots.scene import Scene, send
+from tests.screenshots.scene import Scene, ask, send
 
 _TABS = ("thresholds", "improve", "map", "copies", "versions", "chat", "export", "files")
 
@@ -13,6 +13,8 @@ TYPICAL = (
     Scene("preset-new", "/settings/presets/new/"),
     Scene("preset", "/settings/presets/{preset}/"),
     Scene("chat-new", "/chat/"),
+    Scene("chat-new-temporary", "/chat/?temporary=1#new"),
+    Scene("chat-temporary", "/chat/?temporary=1#new", ask("What is macro F1?")),
     Scene("chat", "{chat}"),
     Scene("prompts", "/chat/prompts/"),
     Scene("project-new", "/chat/projects/"),

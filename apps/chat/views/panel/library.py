@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from apps.chat.conversation_list import library
+from apps.chat.conversations import services
 from apps.chat.models import TITLE_LENGTH, Conversation, ConversationQuerySet
 from apps.chat.views.chat_list import open_page_key, render_list
 from apps.chat.views.lookups import get_conversation, get_project
@@ -70,8 +71,12 @@ def move(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
-    """Delete a conversation; the list, or the next page, offers Undo."""
+    """Delete a conversation; the list, or the next page, offers Undo. A temporary one is gone."""
     found = get_conversation(request, pk)
+    if found.temporary_until is not None:
+        services.delete(found)
+        messages.success(request, "Temporary chat deleted.")
+        return redirect("chat:index")
     library.delete(Conversation.objects.owned_by(owner(request)).filter(pk=pk))
     return _deleted(request, found, {pk})
 
