@@ -42,6 +42,11 @@ def menu_of(page: Page, name: str) -> Locator:
     return menu
 
 
+def test_what_to_start_with_stands_under_headings(page: Page) -> None:
+    page.goto("/chat/")
+    expect(page.get_by_role("heading", name="Start with")).to_be_visible()
+
+
 @pytest.mark.usefixtures("caller")
 def test_tool_json_and_preset_before_the_first_message(page: Page, person: BrowserContext) -> None:
     preset = {"name": "Cold", "params": {"temperature": 0.1}}
