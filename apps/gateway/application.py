@@ -19,10 +19,11 @@ from apps.gateway.limits.admission import admitted
 from apps.gateway.limits.answers import bounded
 from apps.gateway.model_list import model_entry, model_list
 from apps.gateway.own_models.answer import answer_with_label
+from apps.gateway.pools.look_ups import look_up
 from apps.gateway.program_request import read_request
 from apps.gateway.relay import relay
 from apps.gateway.routes import MODELS, ROUTES, Dialect
-from apps.gateway.targets import known_servers, read_servers, refreshed
+from apps.gateway.targets import refreshed
 from apps.gateway.usage import counters
 from apps.gateway.usage.record import RequestRecord
 from apps.runtime.async_db import in_db
@@ -125,7 +126,7 @@ async def _answer(scope: Scope, body: bytes, answer: Answer) -> None:
 
 
 async def _handle(scope: Scope, body: bytes, answer: Answer) -> None:
-    key, servers = await _look_up(_token(scope["headers"]))
+    key, servers = await look_up(_token(scope["headers"]))
     if key is None:
         detail = "Send a valid key of the workbench as `Authorization: Bearer wb_...`."
         raise GatewayError(401, "invalid_api_key", detail)
@@ -156,19 +157,6 @@ async def _send_models(name: str, key: ApiKey, servers: list[Server], answer: An
     said = model_entry(name, fresh, own, key) if name else model_list(fresh, own, key)
     await answer.begin(200, [(b"content-type", b"application/json")])
     await answer.end(said)
-
-
-async def _look_up(token: str) -> tuple[ApiKey | None, list[Server]]:
-    """Return the key and the servers: as a moment ago, for a question to a thread costs 1 ms."""
-    key, servers = ApiKey.find_known(token), known_servers()
-    if key is not None and servers is not None:
-        return key, servers
-    return await in_db(_read, token)
-
-
-def _read(token: str) -> tuple[ApiKey | None, list[Server]]:
-    key = ApiKey.find(token)
-    return key, read_servers() if key else []
 
 
 async def _at_once(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -3,10 +3,6 @@
 import asyncio
 import hashlib
 import time
-from dataclasses import dataclass, field
-
-from django.db.models.signals import post_delete, post_save
-from django.dispatch import receiver
 
 from apps.gateway.errors import GatewayError, unknown_model
 from apps.gateway.program_request import ProgramRequest
@@ -26,34 +22,6 @@ from apps.servers.services import (
 FAILED = (errors.Unreachable, errors.Loading, errors.CutOff)
 FIRST_FAILING_SECONDS = 2.0
 LAST_FAILING_SECONDS = 60.0
-SERVERS_SECONDS = 1.0  # a server changed by another process is known this much later
-
-
-@dataclass(slots=True)
-class _Known:
-    servers: list[Server] = field(default_factory=list)
-    until: float = 0.0
-
-
-_known = _Known()
-
-
-def known_servers() -> list[Server] | None:
-    """Return all servers as `read_servers` read them a moment ago; None: they are to be read."""
-    return _known.servers if time.monotonic() < _known.until else None
-
-
-def read_servers() -> list[Server]:
-    """Return all servers as they were last seen. Asks the database."""
-    _known.servers = list(Server.objects.all())
-    _known.until = time.monotonic() + SERVERS_SECONDS
-    return _known.servers
-
-
-@receiver([post_save, post_delete], sender=Server)
-def forget_servers(**_: object) -> None:
-    """Read the servers again: one was changed here."""
-    _known.until = 0.0
 
 
 class Pool:

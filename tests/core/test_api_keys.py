@@ -1,12 +1,16 @@
+from collections.abc import Callable
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from apps.core.models import ApiKey
+from apps.core.models.api_keys import forget_cached_keys
 
 
 def test_command_prints_a_key_that_works(carol: User) -> None:
@@ -78,6 +82,19 @@ def test_user_of_forgets_a_revoked_key_and_a_disabled_user_at_once(alice: User) 
     alice.is_active = False
     alice.save()
     assert status_of(other) == 401
+
+
+def test_a_key_that_changes_while_it_is_looked_up_is_not_known(alice: User) -> None:
+    _, token = ApiKey.issue(user=alice, name="x")
+
+    def change_after(execute: Callable[..., Any], *arguments: Any) -> Any:
+        found = execute(*arguments)
+        forget_cached_keys()
+        return found
+
+    with connection.execute_wrapper(change_after):
+        assert ApiKey.find(token) is not None
+    assert ApiKey.find_known(token) is None
 
 
 def test_user_of_sees_changes_of_other_processes_after_a_while(

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 
 from apps.core.models import ApiKey
 from apps.gateway.application import Gateway
-from apps.gateway.targets import forget_servers
+from apps.gateway.pools.look_ups import forget_servers
 from apps.runtime.redis import async_redis
 from apps.servers.models import Server
 from tests.waiting import until

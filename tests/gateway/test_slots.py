@@ -104,14 +104,14 @@ async def test_who_leaves_with_the_answer_is_counted(
 async def test_keys_and_servers_are_looked_up_once_a_moment_and_after_a_change(
     program: httpx2.AsyncClient, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.gateway.targets.SERVERS_SECONDS", 60)
+    monkeypatch.setattr("apps.gateway.pools.look_ups.SERVERS_SECONDS", 60)
     monkeypatch.setattr("apps.core.models.api_keys.KEY_CACHE_SECONDS", 60)
     model = (await refresh_server(server)).model_ids[0]
     body = {"model": model, "prompt": "a", "max_tokens": 1}
     await server.asave()
     assert (await program.post("/v1/completions", json=body)).status_code == 200
     with monkeypatch.context() as patch:
-        patch.setattr("apps.gateway.application.in_db", None)
+        patch.setattr("apps.gateway.pools.look_ups.in_db", None)
         assert (await program.post("/v1/completions", json=body)).status_code == 200
     await server.adelete()
     assert (await program.post("/v1/completions", json=body)).status_code == 404

@@ -2,13 +2,15 @@
 
 import secrets
 import time
+from collections.abc import Collection
 from copy import copy
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Self
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import models
+from django.db import models, transaction
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 from django.utils import timezone
@@ -110,21 +112,38 @@ class ApiKey(Limits):
         if (known := cls.find_known(token)) is not None:
             return known
         token_hash = digest(token)
-        working = cls.objects.working().select_related("user", "user__program_limits")
-        key = working.filter(token_hash=token_hash).first()
-        if key is None or not key.user.is_active:
+        key = cls.look_up([token_hash]).get(token_hash)
+        if key is None:
             return None
         key.record_use()
-        if len(_known_keys) >= MAX_CACHED_KEYS:
-            _known_keys.clear()
-        _known_keys[token_hash] = time.monotonic() + KEY_CACHE_SECONDS, key
         return _copied(key)
 
     @classmethod
     def find_known(cls, token: str) -> "ApiKey | None":
         """Return the key of a token that was looked up a moment ago; asks no database."""
-        until, key = _known_keys.get(digest(token), (0.0, None))
+        until, key = _known.keys.get(digest(token), (0.0, None))
         return _copied(key) if key is not None and time.monotonic() < until else None
+
+    @classmethod
+    def look_up(cls, token_hashes: Collection[str]) -> dict[str, "ApiKey"]:
+        """Return the working keys of active users, by hash; from now on they are the known ones.
+
+        Asks the database, in one query.
+        """
+        changes = _known.changes
+        working = cls.objects.working().select_related("user", "user__program_limits")
+        found = {
+            key.token_hash: key
+            for key in working.filter(token_hash__in=token_hashes, user__is_active=True)
+        }
+        until = time.monotonic() + KEY_CACHE_SECONDS
+        if len(_known.keys) + len(found) > MAX_CACHED_KEYS:
+            _known.keys.clear()
+        for token_hash in token_hashes:
+            _known.keys.pop(token_hash, None)
+        if changes == _known.changes:  # else what was read may be from before the change
+            _known.keys.update({token_hash: (until, key) for token_hash, key in found.items()})
+        return found
 
     @classmethod
     def user_of(cls, token: str) -> User | None:
@@ -156,7 +175,19 @@ def _copied(key: ApiKey) -> ApiKey:
     return found
 
 
-_known_keys: dict[str, tuple[float, ApiKey]] = {}
+@dataclass(slots=True)
+class _Known:
+    keys: dict[str, tuple[float, ApiKey]] = field(default_factory=dict)
+    """By hash, and until when."""
+    changes: int = 0
+    """Counts what was changed here."""
+
+    def forget(self) -> None:
+        self.changes += 1
+        self.keys.clear()
+
+
+_known = _Known()
 
 
 @receiver([post_save, post_delete], sender=ApiKey)
@@ -164,4 +195,5 @@ _known_keys: dict[str, tuple[float, ApiKey]] = {}
 @receiver([post_save, post_delete], sender=User)
 def forget_cached_keys(**_: object) -> None:
     """Look every key up again: a key or a user was changed here."""
-    _known_keys.clear()
+    _known.forget()
+    transaction.on_commit(_known.forget)  # others read what was there before until then

@@ -15,7 +15,8 @@ from apps.gateway.errors import GatewayError, unknown_model
 from apps.gateway.limits.answers import allowed_targets
 from apps.gateway.models import FileBatch
 from apps.gateway.own_models.answer import COMPLETIONS, find_own_model
-from apps.gateway.targets import has_model, having, model_names, read_servers, refreshed
+from apps.gateway.pools.look_ups import read_servers
+from apps.gateway.targets import has_model, having, model_names, refreshed
 from apps.llm.client import close_clients
 from apps.runtime.redis import close_async_redis
 from apps.servers.models import Server, State

@@ -15,7 +15,7 @@ from apps.batch.pump.pump import run_pump
 from apps.batch.services import pause_batch, resume_batch
 from apps.core.models import KeyScope
 from apps.gateway.models import FileBatch
-from apps.gateway.targets import forget_servers
+from apps.gateway.pools.look_ups import forget_servers
 from apps.runtime.async_db import in_db
 from apps.servers.models import Server
 from apps.servers.services import refresh_server

@@ -9,7 +9,7 @@ from apps.core.models import ApiKey
 from apps.gateway.batches import check_task
 from apps.gateway.files import store
 from apps.gateway.models import FileBatch
-from apps.gateway.targets import forget_servers
+from apps.gateway.pools.look_ups import forget_servers
 from apps.servers.models import Server
 from apps.work import services as work
 from apps.work.models import Task

@@ -15,7 +15,7 @@ from apps.gateway.batches.finish_task import CLOSING
 from apps.gateway.errors import GatewayError
 from apps.gateway.files.store import LIFETIME
 from apps.gateway.models import FileBatch, ProgramFile
-from apps.gateway.targets import forget_servers
+from apps.gateway.pools.look_ups import forget_servers
 from apps.servers.models import Server
 from tests.gateway.batches.steps import check, finish, line, start
 

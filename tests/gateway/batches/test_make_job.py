@@ -16,7 +16,7 @@ from apps.batch.services import servers_to_wake
 from apps.core.models import ApiKey
 from apps.gateway.batches import lifecycle, make_job
 from apps.gateway.models import FileBatch
-from apps.gateway.targets import forget_servers
+from apps.gateway.pools.look_ups import forget_servers
 from apps.servers.models import Server
 from apps.work import services as work
 from apps.work.models import Task

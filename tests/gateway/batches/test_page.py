@@ -13,7 +13,7 @@ from django.utils import timezone
 from apps.batch.models import Batch, BatchServer, Item
 from apps.core.models import ApiKey
 from apps.gateway.models import FileBatch
-from apps.gateway.targets import forget_servers
+from apps.gateway.pools.look_ups import forget_servers
 from apps.servers.models import Server
 from tests.gateway.batches.steps import check, finish, line, start
 

@@ -14,7 +14,7 @@ from apps.batch.pump import state as pump_state
 from apps.batch.scheduler import circuit_breaker
 from apps.core.models import ApiKey
 from apps.gateway.models import FileBatch
-from apps.gateway.targets import forget_servers
+from apps.gateway.pools.look_ups import forget_servers
 from apps.llm.client import close_clients
 from apps.runtime.async_db import in_db
 from apps.runtime.redis import close_async_redis

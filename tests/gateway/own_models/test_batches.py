@@ -19,7 +19,7 @@ from apps.core.models import ApiKey
 from apps.gateway.batches.batch_spec import BatchSpec
 from apps.gateway.batches.request_row import run_row
 from apps.gateway.models import Usage
-from apps.gateway.targets import forget_servers
+from apps.gateway.pools.look_ups import forget_servers
 from apps.gateway.usage import store
 from apps.llm.permits import Lane
 from apps.runtime.async_db import in_db
