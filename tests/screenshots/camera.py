@@ -30,7 +30,7 @@ class Look:
 WIDE, WIDE_DARK = Look(1440, 900, "light"), Look(1440, 900, "dark")
 NARROW, NARROW_DARK = Look(390, 844, "light"), Look(390, 844, "dark")
 # The other states show both widths and both themes in two pictures.
-LOOKS = {State.TYPICAL: (WIDE, WIDE_DARK, NARROW)}
+LOOKS = {State.TYPICAL: (WIDE, WIDE_DARK, NARROW, NARROW_DARK)}
 OTHER_LOOKS = (WIDE, NARROW_DARK)
 
 

@@ -11,8 +11,8 @@ from tests.screenshots.state import State, scene_name
 NAME = re.compile(r"(?P<scene>.+)-(?P<look>\d+-(light|dark))\.webp")
 HEAD = """# Every page
 
-Made by `make screenshots`; do not edit. Typical pages are 1440 pixels wide in light and dark and
-390 in light, other states 1440 in light and 390 in dark. Where a state has no picture, the reason.
+Made by `make screenshots`; do not edit. Typical pages are 1440 and 390 pixels wide in light and
+dark, other states 1440 in light and 390 in dark. Where a state has no picture, the reason.
 
 | Page | Address | Empty | Typical | Long | Error |
 |---|---|---|---|---|---|
