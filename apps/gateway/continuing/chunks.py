@@ -28,9 +28,23 @@ class Chunk:
         choices: list[dict[str, Any]] = self.data.get("choices") or []
         return bool(choices) and choices[0].get("finish_reason") is not None
 
+    @property
+    def ends_by_itself(self) -> bool:
+        """True if the model ended the answer here, or a stop sequence."""
+        return self.is_last and self.data["choices"][0]["finish_reason"] == "stop"
+
     def as_event(self) -> bytes:
         """Return it as llama-server writes it."""
         return b"data: " + json_bytes(self.data) + b"\n\n"
+
+
+def is_json(text: str) -> bool:
+    """True if the text is one JSON value."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def json_bytes(data: object) -> bytes:

@@ -11,17 +11,20 @@ from apps.gateway.continuing.chunks import (
     MIN_CHARACTERS,
     Chunk,
     beginning_of,
+    is_json,
     json_bytes,
     read_chunks,
     whole_answer,
 )
 from apps.gateway.continuing.count import Asked, count_tokens
 from apps.gateway.continuing.join import Written, joined
-from apps.gateway.continuing.shape import can_continue, continued, is_greedy
+from apps.gateway.continuing.shape import can_continue, continued, is_greedy, wants_json
 from apps.gateway.program_request import ProgramRequest
 from apps.llm import errors
 
 JSON = "application/json; charset=utf-8"
+# Addresses of servers that begin a grammar afresh in the middle of an answer: older builds.
+starting_afresh: set[str] = set()
 
 
 class Draft:
@@ -37,6 +40,7 @@ class Draft:
     def __init__(self, request: ProgramRequest) -> None:
         self._request = request
         self._is_plain = can_continue(request.path, request.fields)
+        self._wants_json = wants_json(request.fields)
         self._kept = Written()
         self._asked: Asked | None = None
         self._since = 0.0
@@ -57,7 +61,10 @@ class Draft:
 
     @property
     def _is_read(self) -> bool:
-        return self._is_plain and self._asked is not None and self._asked.continues
+        asked = self._asked
+        if not self._is_plain or asked is None or not asked.continues:
+            return False
+        return not (self._wants_json and asked.client.endpoint.base_url in starting_afresh)
 
     def body_for(self, asked: Asked) -> bytes:
         """Return the body of the next attempt, which is expected from now on."""
@@ -75,6 +82,8 @@ class Draft:
             fields |= {"stream": True, "stream_options": {"include_usage": True}}
             if asked.client.endpoint.tells_progress:
                 fields["return_progress"] = True  # it then stops while it reads the prompt, too
+            if self._wants_json:
+                fields["timings_per_token"] = True  # see `_written`
         if not self._kept.chunks:
             return fields
         return continued(self._request.path, fields, self._kept.text, self._kept.tokens)
@@ -120,12 +129,25 @@ class Draft:
         kept = Written(chunks)
         if len(kept.text) < MIN_CHARACTERS:
             raise ValueError
-        written = sum(bool(chunk.text) for chunk in chunks)
+        written = self._written(chunks)
         counted = await count_tokens(asked, self._request, kept.text)
         if is_greedy(self._request.fields) and counted != written:
             raise ValueError  # other tokens, of which other ones may follow
         kept.tokens = written if counted is None else counted
         return kept
+
+    def _written(self, chunks: list[Chunk]) -> int:
+        """Return how many tokens the server wrote until then.
+
+        Raises:
+            ValueError: nobody knows. White space before JSON is cut away, and only counted.
+        """
+        if not self._wants_json or not is_greedy(self._request.fields):
+            return sum(bool(chunk.text) for chunk in chunks)
+        written = chunks[-1].data.get("timings", {}).get("predicted_n")
+        if not isinstance(written, int):
+            raise ValueError
+        return written
 
     def _chunks(self) -> list[Chunk]:
         """Return all of the answer.
@@ -151,8 +173,25 @@ class Draft:
 
     def _finish(self) -> list[bytes]:
         chunks = self._chunks()
+        if self._wants_json and self._kept.chunks:
+            self._check_json(chunks)
         if not self._request.is_streamed:
             return [json_bytes(whole_answer(chunks))]
         if not any(chunk.is_last for chunk in chunks):
             raise errors.CutOff(errors.CUT_OFF)
         return [*(chunk.as_event() for chunk in chunks), DONE]
+
+    def _check_json(self, chunks: list[Chunk]) -> None:
+        """Refuse an answer in parts that should be JSON and is not, and ask for it whole.
+
+        Raises:
+            NotSupported: as said.
+        """
+        if is_json("".join(chunk.text for chunk in chunks)):
+            return
+        # One that a limit or a stop sequence cut may be right: nobody can tell.
+        is_whole = any(chunk.ends_by_itself for chunk in chunks)
+        if is_whole and self._asked and not self._request.fields.get("stop"):
+            starting_afresh.add(self._asked.client.endpoint.base_url)
+        self._is_plain = False
+        raise errors.NotSupported("The model server did not go on with its answer.")

@@ -6,7 +6,7 @@ from typing import Any
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
 # What the next token depends on by the text before it alone. Samplers with a memory of their own
-# (Mirostat), grammars, tool calls and probabilities are not among them.
+# (Mirostat), grammars of their own, tool calls and probabilities are not among them.
 _PLAIN = frozenset(
     {
         *("model", "messages", "prompt", "stream", "stream_options", "stop", "ignore_eos"),
@@ -31,11 +31,15 @@ _NEUTRAL: Mapping[str, tuple[object, ...]] = {
     "return_progress": (False,),
 }
 
+_FORMATS = ("response_format", "json_schema")
+
 
 def can_continue(path: str, fields: Mapping[str, Any]) -> bool:
     """True if an answer cut anywhere goes on as it would have."""
     for name, value in fields.items():
-        if value is not None and name not in _PLAIN and value not in _NEUTRAL.get(name, ()):
+        if value is None or name in _PLAIN or value in _NEUTRAL.get(name, ()):
+            continue
+        if name not in _FORMATS or path != CHAT:
             return False
     options = fields.get("stream_options")
     if options and (not isinstance(options, dict) or options.keys() - {"include_usage"}):
@@ -43,6 +47,15 @@ def can_continue(path: str, fields: Mapping[str, Any]) -> bool:
     if fields.get("seed") not in (None, -1) and not is_greedy(fields):
         return False  # the numbers drawn would be others
     return _ends_with_a_question(fields) if path == CHAT else _is_one_text(path, fields)
+
+
+def wants_json(fields: Mapping[str, Any]) -> bool:
+    """True if the answer is to be JSON: of a chat, whose template writes the grammar.
+
+    llama.cpp leads that grammar through the beginning of an answer before it goes on; one that the
+    request brings (`grammar`), and that of a schema for `/v1/completions`, start afresh there.
+    """
+    return any(fields.get(name) not in (None, *_NEUTRAL.get(name, ())) for name in _FORMATS)
 
 
 def is_greedy(fields: Mapping[str, Any]) -> bool:
