@@ -185,6 +185,9 @@ class Handler:
     asks_for_slots: Callable[[Any], bool] | str | None = None
     """Maps the spec to True where rows ask for slots themselves, as they need them: the pump holds
     none for them. None: never."""
+    loses_work: Callable[[JsonValue, Any], bool] | str | None = None
+    """Maps a row's input and the spec to True where the row begins again if its slot is taken.
+    None: its `draft` goes on where the server can."""
     listing: Listing | None = None
     """None: the jobs are listed by their feature alone."""
 
@@ -203,6 +206,9 @@ class Handler:
 
     def rows_ask_for_slots(self, spec: Any) -> bool:
         return self.asks_for_slots is not None and bool(_imported(self.asks_for_slots)(spec))
+
+    def row_loses_work(self, row: JsonValue, spec: Any) -> bool:
+        return self.loses_work is not None and bool(_imported(self.loses_work)(row, spec))
 
     def request_to_share(
         self, spec: Any, model: str, thinking: ThinkingSupport

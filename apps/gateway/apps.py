@@ -23,6 +23,7 @@ class GatewayConfig(AppConfig):
                 row_tokens=f"{spec}.row_tokens",
                 lane=f"{spec}.row_lane",
                 asks_for_slots=f"{spec}.asks_for_slots",
+                loses_work=f"{spec}.loses_work",
                 listing=Listing("Batches of programs", "gateway:batch"),
             ),
         )

@@ -80,11 +80,12 @@ async def _try(
     target, move = pool.target, Move(request, pool.moves)
     endpoint = target.server.endpoint
     url = upstream_url(request.path, endpoint.root, endpoint.base_url)
-    slot = _slot(target, request, key)
+    asked = Asked(target.client, target.model, target.server.continues_messages)
+    loses_work = draft is not None and not draft.goes_on_at(asked)
+    slot = _slot(target, request, key, loses_work=loses_work)
     async with slot_unless_free_elsewhere(slot, pool.others, move) as held:
         sent_at = time.perf_counter()
         answer.record.start(target.model)
-        asked = Asked(target.client, target.model, target.server.continues_messages)
         body = draft.body_for(asked) if draft else request.body_for(target.model)
         is_whole = not (request.is_streamed or (draft and draft.is_rewritten))
         raw = await target.client.open_raw(url, body, request.headers, whole=is_whole)
@@ -118,7 +119,7 @@ async def _send(draft: Draft, raw: RawAnswer, answer: Answer) -> None:
 
 
 def _slot(
-    target: Target, request: ProgramRequest, key: ApiKey
+    target: Target, request: ProgramRequest, key: ApiKey, *, loses_work: bool
 ) -> AbstractAsyncContextManager[Permit | None]:
     if not request.route.needs_slot:
         return nullcontext()
@@ -135,6 +136,7 @@ def _slot(
         prefix=request.prefix,
         request=request.id,
         waits=True,
+        loses_work=loses_work,
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -12,6 +12,7 @@ from typing import Any
 from apps.batch.handlers import Handler, JobContext, PostProcess, RunRow
 from apps.batch.models import Batch, BatchServer
 from apps.batch.store.row_events import PendingRow
+from apps.core.schemas.json_types import JsonValue
 from apps.llm.client import ChatRequest
 from apps.llm.permits import Lane
 from apps.llm.resume import ResumableCompletion
@@ -40,6 +41,8 @@ class ActiveJob:
     lane: Lane = Lane.BATCH
     asks_for_slots: bool = False
     """True if its rows do so themselves."""
+    loses_work: Callable[[JsonValue], bool] = lambda row: False
+    """True of a row's input if the row begins again where its slot is taken."""
 
     ready: deque[PendingRow] = field(default_factory=deque)
     exhausted: bool = False
@@ -241,6 +244,7 @@ def build_job(
     )
     job.lane = handler.row_lane(spec)
     job.asks_for_slots = handler.rows_ask_for_slots(spec)
+    job.loses_work = lambda row: handler.row_loses_work(row, spec)
     job.shared_request = handler.request_to_share(spec, chosen.model, thinking)
     job.update_limits(batch, server.pk, servers)
     return job

@@ -66,7 +66,7 @@ class RowRunner:
         )
         request = RowInput(row.index, row.attempts + 1, row.input, draft.restart())
         try:
-            async with self._slot(job, server) as held:
+            async with self._slot(job, server, row) as held:
                 state.without_slot.discard(task)
                 state.writer.record(Started(row, job.model))
                 state.metrics.row_started(row)
@@ -87,7 +87,9 @@ class RowRunner:
             return Returned(row, keeps_claim=True)
         return event
 
-    def _slot(self, job: ActiveJob, server: Server) -> AbstractAsyncContextManager[Permit | None]:
+    def _slot(
+        self, job: ActiveJob, server: Server, row: PendingRow
+    ) -> AbstractAsyncContextManager[Permit | None]:
         if job.asks_for_slots:
             return nullcontext()
         return hold_slot(
@@ -97,6 +99,7 @@ class RowRunner:
             tokens=job.row_tokens,
             label=job.name,
             owner=job.owner,
+            loses_work=not server.continues_messages or job.loses_work(row.input),
             latest=lambda: self._state.server or server,
         )
 

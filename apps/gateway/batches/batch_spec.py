@@ -3,7 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from apps.core.schemas.json_types import JsonObject
+from apps.core.schemas.json_types import JsonObject, JsonValue
+from apps.gateway.continuing.shape import can_continue
 from apps.gateway.program_request import LANES
 from apps.llm.permits import Lane
 from apps.llm.thinking import ThinkingSupport
@@ -43,3 +44,8 @@ def row_lane(spec: BatchSpec) -> Lane:
 
 def asks_for_slots(spec: BatchSpec) -> bool:
     return bool(spec.own_model)  # it may need none, or one for many of its texts
+
+
+def loses_work(row: JsonValue, spec: BatchSpec) -> bool:
+    body = row.get("body") if isinstance(row, dict) else None
+    return not isinstance(body, dict) or not can_continue(spec.endpoint, body)

@@ -61,8 +61,11 @@ class Draft:
 
     @property
     def _is_read(self) -> bool:
-        asked = self._asked
-        if not self._is_plain or asked is None or not asked.continues:
+        return self._asked is not None and self.goes_on_at(self._asked)
+
+    def goes_on_at(self, asked: Asked) -> bool:
+        """True if nothing is lost where the slot is taken there, as far as is known before."""
+        if not self._is_plain or not asked.continues:
             return False
         return not (self._wants_json and asked.client.endpoint.base_url in starting_afresh)
 

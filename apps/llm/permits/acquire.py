@@ -5,10 +5,11 @@ ours, from whichever process, first acquires a permit. Redis has one entry for e
 scripts of this folder decide, each in one atomic step. A process that dies stops renewing, and its
 permits lapse.
 
-A person who finds all slots busy gets the slot of the youngest row: the row's holder is notified,
-closes the stream, and gets `SlotTaken`. While people are active on a server, rows leave as many
-slots free as there are people, so that the next question finds one. In every lane people take
-turns: someone with many requests gets one slot before others get their first, and no more.
+A person who finds all slots busy gets the slot of the youngest row that can go on later where it
+was, else of the youngest: the row's holder is notified, closes the stream, and gets `SlotTaken`.
+While people are active on a server, rows leave as many slots free as there are people, so that the
+next question finds one. In every lane people take turns: someone with many requests gets one slot
+before others get their first, and no more.
 """
 
 import asyncio

@@ -66,6 +66,7 @@ def new_permit(terms: SlotTerms, request: SlotRequest) -> Permit:
         "prefix": request.get("prefix", ""),
         "request": request.get("request") or name,
         "waits": request.get("waits", False),
+        "loses_work": request.get("loses_work", False),
         "lane": request["lane"],
         "scope": terms.scope,
         "model": terms.model,

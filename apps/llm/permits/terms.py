@@ -84,6 +84,8 @@ class SlotRequest(TypedDict, total=False):
     """Names a request that asks again, under other permits, until its model may be loaded."""
     waits: bool
     """Wait for an idle slot in the lane IDLE."""
+    loses_work: bool
+    """It begins again where its slot is taken: the slots of requests that go on are taken first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from apps.gateway.batches.batch_spec import BatchSpec, loses_work
 from apps.gateway.continuing.chunks import Chunk, beginning_of, read_chunks, whole_answer
 from apps.gateway.continuing.join import Written, joined
-from apps.gateway.continuing.shape import COMPLETIONS, continued
+from apps.gateway.continuing.shape import CHAT, COMPLETIONS, continued
 from apps.llm import errors
 
 
@@ -83,3 +84,21 @@ def test_the_rest_is_what_is_left() -> None:
     for unknown in ({"max_tokens": 4}, {"n_predict": 9}, {"max_tokens": True}):
         with pytest.raises(ValueError, match="tokens"):
             continued(COMPLETIONS, {**fields, **unknown}, "b", 4)
+
+
+@pytest.mark.parametrize(
+    ("body", "loses"),
+    [
+        ({"messages": [{"role": "user", "content": "a"}]}, False),
+        (
+            {"messages": [{"role": "user", "content": "a"}], "json_schema": {"type": "object"}},
+            False,
+        ),
+        ({"messages": [{"role": "user", "content": "a"}], "grammar": 'root ::= "a"'}, True),
+        ({"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "function"}]}, True),
+        (None, True),
+    ],
+)
+def test_rows_of_a_batch_that_would_begin_again(body: Any, loses: bool) -> None:
+    spec = BatchSpec(1, CHAT, 10, 0.0)
+    assert loses_work({"custom_id": "a", "body": body}, spec) is loses

@@ -1,6 +1,7 @@
 """Permits: people first."""
 
 import asyncio
+from contextlib import AsyncExitStack
 
 import pytest
 from pytest_django import Settings
@@ -45,6 +46,26 @@ async def test_a_question_takes_the_youngest_rows_slot() -> None:
             await young
     assert not old.done()
     await cancel(old)
+
+
+async def test_who_can_go_on_gives_its_slot_before_who_would_begin_again() -> None:
+    """Among those that would, the youngest: it has the least to lose."""
+    server = a_server(4)
+    gauge = Gauge(server)
+    rows = []
+    for number, loses_work in enumerate([False, True, False, True], 1):
+        rows.append(asyncio.create_task(gauge.hold(forever=True, loses_work=loses_work)))
+        await until_held(server, batch=number)
+    taken = []
+    async with asyncio.timeout(PATIENCE), AsyncExitStack() as people:
+        for person in range(3):
+            slot = hold_slot(server, lane=Lane.INTERACTIVE, person=person + 1)
+            await people.enter_async_context(slot)
+            (ended,) = [n for n, row in enumerate(rows) if row.done() and n not in taken]
+            taken.append(ended)
+    assert taken == [2, 0, 3]
+    assert all(isinstance(rows[number].exception(), SlotTaken) for number in taken)
+    await cancel(rows[1])
 
 
 async def test_the_batch_has_all_slots_again_after_the_question() -> None:

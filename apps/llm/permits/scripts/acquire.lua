@@ -84,9 +84,12 @@ if limit[1] then
   if grown >= slots then redis.call('DEL', KEYS[3]) else slots = math.max(1, grown) end
 end
 
--- Least is lost by closing requests of the lane idle, then the one that started last.
+-- Least is lost by closing requests of the lane idle, then those that go on where they were, then the
+-- one that started last.
 table.sort(revocable, function(a, b)
   if a.lane ~= b.lane then return a.lane == 'idle' end
+  local a_loses, b_loses = a.loses_work == true, b.loses_work == true
+  if a_loses ~= b_loses then return b_loses end
   return a.since > b.since
 end)
 

@@ -7,6 +7,7 @@
 --   share   the key that asks, "" for the workbench itself
 --   prefix  names the beginning of its prompt; "" or absent where that does not matter
 --   aged    it came one lane up: see queue.lua
+--   loses_work   it begins again where it is closed before its end
 --   scope   the model where each has slots of its own, else ""
 --   model, label, person, owner, tokens (prompt and answer at most)
 --   since, ends   in ms; an entry that is not renewed lapses at `ends`
