@@ -65,9 +65,11 @@ async def _body(
 ) -> AsyncIterator[bytes]:
     with held:
         head = b"retry: %d\n\n" % RETRY_MS
-        yield head if turn is None else head + encode(StreamEvent(0, "turn", turn))
+        if turn is not None:
+            head += encode(StreamEvent(0, "turn", turn))
         async for batch in events(answer, after):
-            yield b"".join(map(encode, batch)) or PING
+            yield head + (b"".join(map(encode, batch)) or PING)
+            head = b""
 
 
 def encode(event: StreamEvent) -> bytes:

@@ -415,7 +415,7 @@ class Turn:
             case Progress():
                 outcome.count_progress(event)
                 counts = {"total": event.total, "cached": event.cached}
-                log.add("progress", **counts, processed=event.processed)
+                log.add_soon("progress", **counts, processed=event.processed)
             case Usage():
                 outcome.usage = event
             case Done():

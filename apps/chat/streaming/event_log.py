@@ -82,6 +82,11 @@ class AnswerLog:
         self._pending.append((event, data))
         self.flush()
 
+    def add_soon(self, event: str, **data: Any) -> None:
+        """Write an event with the next one, or after COALESCE_SECONDS."""
+        self._pending.append((event, data))
+        self._writer.flush_soon(self, COALESCE_SECONDS)
+
     async def end(self, event: str, **data: Any) -> None:
         """Write what is pending and the end. Nothing may follow."""
         self.add(event, **data)

@@ -61,6 +61,15 @@ async def test_ask_streaming_sends_the_turn_then_its_events(
     assert saved.completion_tokens == 30
 
 
+async def test_the_turn_comes_in_one_piece_with_its_first_events(
+    alice_api: AsyncClient, server: Server
+) -> None:
+    response = await ask_streaming(alice_api, await open_conversation(alice_api), "Hello", 5)
+    first, *_ = [piece async for piece in response.streaming_content]
+    names = [line for line in first.split(b"\n") if line.startswith(b"event:")]
+    assert names[:2] == [b"event: turn", b"event: snapshot"]
+
+
 async def test_broken_stream_resumes_at_the_events_route(
     alice_api: AsyncClient, server: Server, llama: LlamaProcess
 ) -> None:

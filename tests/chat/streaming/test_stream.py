@@ -43,6 +43,27 @@ async def test_the_first_token_comes_at_once_and_the_next_ones_together(
     assert (first.data, rest.data) == ('{"text":"a"}', '{"text":"bcde"}')
 
 
+async def test_what_can_wait_comes_with_the_first_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_log, "COALESCE_SECONDS", 20)
+    log = AnswerLog(ANSWER)
+    batches = stream.follow_batches(ANSWER)
+    await anext(batches)
+    log.add_soon("progress", total=20)
+    log.add_token("a")
+    assert [event.event for event in await anext(batches)] == ["progress", "token"]
+    await batches.aclose()
+
+
+async def test_what_can_wait_comes_soon_where_nothing_follows() -> None:
+    log = AnswerLog(ANSWER)
+    reader = follow(ANSWER)
+    await anext(reader)
+    log.add_soon("progress", total=20)
+    event = await anext(reader)
+    assert event is not None
+    assert event.event == "progress"
+
+
 async def test_the_order_of_different_events_is_kept() -> None:
     log = AnswerLog(ANSWER)
     log.add_reasoning("hm")
