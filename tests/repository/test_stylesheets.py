@@ -1,4 +1,7 @@
-"""A rule for narrow windows comes after the rule that it changes: of two, the later one counts."""
+"""Rules for narrow windows come after those that they change, and light and dark differ by colours.
+
+Of two rules the later one counts. axe's rules that read no colour are run on the light page alone.
+"""
 
 import re
 from collections.abc import Iterator
@@ -47,3 +50,29 @@ def test_an_undone_rule_is_found() -> None:
     css = "@media (max-width: 860px) { .a, .b { width: 1px; color: red } }\n.b { width: 2px }"
     assert ineffective(css) == [".b"]
     assert ineffective(css.replace(".b { width: 2px }", ".b { height: 2px }")) == []
+
+
+def look_dependent(css: str) -> list[str]:
+    """What may differ between light and dark beside `light-dark()`, which takes colours alone."""
+    css = re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)
+    queries = re.findall(r"prefers-color-scheme", css)
+    themed = [
+        f"{name} {set_ - {'color-scheme'}}"
+        for name, set_ in rules(css)
+        if "data-theme" in name and set_ != {"color-scheme"}
+    ]
+    return queries + themed
+
+
+@pytest.mark.parametrize(
+    "path", sorted(STATIC.rglob("*.css")), ids=lambda path: str(path.relative_to(STATIC))
+)
+def test_light_and_dark_differ_by_colours_alone(path: Path) -> None:
+    if "vendor" not in path.parts:
+        assert look_dependent(path.read_text(encoding="utf-8")) == []
+
+
+def test_another_difference_is_found() -> None:
+    assert look_dependent("@media (prefers-color-scheme: dark) { .a { width: 1px } }")
+    assert look_dependent('[data-theme="dark"] .a { width: 1px }')
+    assert look_dependent('[data-theme="dark"] { color-scheme: dark }') == []
