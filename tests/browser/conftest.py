@@ -39,6 +39,9 @@ window.asBlocks = (html) => {
 };
 window.live = (article = document.querySelector("article[data-events]")) =>
   [...article?.querySelectorAll("[data-text]") ?? []].map(clean).filter((part) => part).join("");
+const said = TEXTS.map((text) => ({text, blocks: null}));  // each is parsed once, when wanted
+const isSaid = (shown) =>
+  said.some((one) => (one.blocks ??= asBlocks(one.text)).includes(shown));
 const finished = new Map();
 const html = (block) => {
   const around = document.createElement("div");
@@ -53,9 +56,9 @@ new MutationObserver(() => {
     const blocks = [...part.querySelectorAll(":scope > .bundle > *")];
     for (const block of blocks.slice(0, Number(part.dataset.finished))) {
       if (finished.has(block)) continue;
-      finished.set(block, html(block));
       const shown = html(block);
-      if (!TEXTS.some((text) => asBlocks(text).includes(shown))) wrong.push(shown);
+      finished.set(block, shown);
+      if (!isSaid(shown)) wrong.push(shown);
     }
   }
 }).observe(document, {
