@@ -68,10 +68,13 @@ async def first_token(
     program, browser = clients
     api = f"{stack.url}/api/v1"
     body = {"name": "Clerk", "text": PRESET}
-    prompt = (await program.post(f"{api}/system-prompts", json=body)).json()["id"]
+    stored = await program.post(f"{api}/system-prompts", json=body)
+    assert stored.status_code == 201, (stored.status_code, stored.text)
+    prompt = stored.json()["id"]
 
     async def new_chat() -> int:
         answer = await program.post(f"{api}/conversations", json={"system_prompt": prompt})
+        assert answer.status_code == 201, (answer.status_code, answer.text)
         return int(answer.json()["id"])
 
     await server.restart(browser, stack.url, saves=True)

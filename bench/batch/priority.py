@@ -140,6 +140,7 @@ def asks_workbench(client: httpx2.AsyncClient, api: str) -> Ask:
     async def ask(text: str) -> Answer:
         # With a title: else the model would be asked for one after the answer.
         made = await client.post(f"{api}/conversations", json={"title": "Bench"})
+        assert made.status_code == 201, (made.status_code, made.text)
         url = f"{api}/conversations/{made.json()['id']}/messages"
         body = {"content": text, "params": {"max_tokens": ANSWER_TOKENS}}
         start, first, event = time.perf_counter(), 0.0, ""

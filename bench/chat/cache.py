@@ -148,10 +148,12 @@ async def through_workbench(stack: Stack, turns: int) -> list[Turn]:
     key = stack.manage("create_api_key", "bench").split()[-1]
     headers = {"authorization": f"Bearer {key}"}
     async with httpx2.AsyncClient(headers=headers, timeout=120) as client:
-        prompt = (
-            await client.post(f"{api}/system-prompts", json={"name": "Teacher", "text": SYSTEM})
-        ).json()
-        made = await client.post(f"{api}/conversations", json={"system_prompt": prompt["id"]})
+        body = {"name": "Teacher", "text": SYSTEM}
+        prompt = await client.post(f"{api}/system-prompts", json=body)
+        assert prompt.status_code == 201, (prompt.status_code, prompt.text)
+        settings = {"system_prompt": prompt.json()["id"]}
+        made = await client.post(f"{api}/conversations", json=settings)
+        assert made.status_code == 201, (made.status_code, made.text)
         pk = made.json()["id"]
         return [await ask_workbench(client, api, pk, q) for q in questions(turns)]
 

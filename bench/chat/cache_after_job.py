@@ -62,6 +62,7 @@ class Conversation:
     @classmethod
     async def begin(cls, workbench: Workbench) -> "Conversation":
         made = await workbench.client.post(f"{workbench.api}/conversations", json={})
+        assert made.status_code == 201, (made.status_code, made.text)
         return cls(workbench, made.json()["id"])
 
     async def ask(self) -> Turn:

@@ -56,7 +56,9 @@ async def ask(program: httpx2.AsyncClient, api: str, pk: int, question: str) -> 
 
 
 async def open_conversation(program: httpx2.AsyncClient, api: str) -> int:
-    pk = int((await program.post(f"{api}/conversations", json={})).json()["id"])
+    made = await program.post(f"{api}/conversations", json={})
+    assert made.status_code == 201, (made.status_code, made.text)
+    pk = int(made.json()["id"])
     await ask(program, api, pk, WORDS * (PROMPT_BYTES // len(WORDS)))
     return pk
 

@@ -8,9 +8,11 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gguf
+import httpx2
 import numpy as np
 import psutil
 import pytest
@@ -72,6 +74,23 @@ def test_a_model_answers_only_with_the_key(stack: Stack) -> None:
         assert b'"chat"' in answer.read()
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(f"{base_url}/props", timeout=60)
+
+
+def test_every_chat_is_opened_while_a_job_writes(stack: Stack) -> None:
+    """SQLite has one writer at a time: the others wait for it, and nobody is refused."""
+    key = stack.manage("create_api_key", "twenty programs").split()[-1]
+    recipe = {"prompt": "Write a text.", "params": {"max_tokens": 4}}
+
+    def post(path: str, body: dict[str, object]) -> httpx2.Response:
+        headers = {"Authorization": f"Bearer {key}"}
+        return httpx2.post(f"{stack.url}/api/v1/{path}", json=body, headers=headers, timeout=120)
+
+    job = post("jobs", {"name": "Writer", "rows": 10_000, "recipe": recipe}).json()["id"]
+    with ThreadPoolExecutor(20) as programs:
+        opened = list(programs.map(lambda n: post("conversations", {"title": str(n)}), range(200)))
+    assert [answer.text for answer in opened if answer.status_code != 201] == []
+    assert len({answer.json()["id"] for answer in opened}) == 200
+    assert post(f"jobs/{job}/cancel", {}).status_code in {200, 202}
 
 
 def test_everything_is_private(stack: Stack) -> None:
