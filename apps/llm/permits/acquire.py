@@ -146,13 +146,13 @@ class _Acquisition:
         """Tell the caller once that the request waits, from where no message can be missed.
 
         Returns:
-            True if it was told now: what happened meanwhile is to be asked for again.
+            True if a message may have been missed meanwhile: it is to be asked for again.
         """
         on_wait, self.on_wait = self.on_wait, None
         if on_wait is not None:
             on_wait()
-        await self.holder.subscribe(self.permit.server_id)
-        return on_wait is not None
+        was_unsubscribed = await self.holder.subscribe(self.permit.server_id)
+        return was_unsubscribed or on_wait is not None
 
 
 def _raise_for(refusal: str, lane: Lane, *, waits: bool) -> None:

@@ -121,11 +121,15 @@ class PermitHolder:
 
     # --- Messages of other processes -----------------------------------------
 
-    async def subscribe(self, server_id: int) -> None:
-        """Return when no message about the server can be missed from now on."""
+    async def subscribe(self, server_id: int) -> bool:
+        """Return when no message about the server can be missed from now on.
+
+        Returns:
+            True if some may have been missed before.
+        """
         subscribed = self._subscribed[server_id]
         if subscribed.is_set():
-            return
+            return False
         channel = permit_key(server_id).encode()
         if channel not in self._channels:
             self._channels[channel] = server_id
@@ -138,6 +142,7 @@ class PermitHolder:
         with suppress(TimeoutError):
             async with asyncio.timeout(SUBSCRIBE_SECONDS):
                 await subscribed.wait()
+        return True
 
     async def _receive(self) -> None:
         while True:

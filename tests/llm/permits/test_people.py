@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from apps.llm import permits
 from apps.llm.permits import Lane, NoSlot, SlotTaken
-from apps.llm.permits.permit_holder import permit_holder
+from apps.llm.permits.permit_holder import PermitHolder, permit_holder
 from apps.servers.services import hold_slot, slot_terms
 from tests.llm.permits.gauge import (
     PATIENCE,
@@ -66,6 +66,24 @@ async def test_who_can_go_on_gives_its_slot_before_who_would_begin_again() -> No
     assert taken == [2, 0, 3]
     assert all(isinstance(rows[number].exception(), SlotTaken) for number in taken)
     await cancel(rows[1])
+
+
+async def test_a_slot_that_is_free_before_the_process_listens_is_not_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("apps.llm.permits.waiters.POLL_SECONDS", PATIENCE)
+    server, subscribe = a_server(1), PermitHolder.subscribe
+    gauge = Gauge(server)
+    first = asyncio.create_task(gauge.hold(Lane.INTERACTIVE, forever=True))
+    await until_held(server, interactive=1)
+
+    async def late(holder: PermitHolder, server_id: int) -> bool:
+        await cancel(first)
+        return await subscribe(holder, server_id)
+
+    monkeypatch.setattr(PermitHolder, "subscribe", late)
+    async with asyncio.timeout(PATIENCE / 2), hold_slot(server, lane=Lane.INTERACTIVE):
+        assert first.cancelled()
 
 
 async def test_the_batch_has_all_slots_again_after_the_question() -> None:
