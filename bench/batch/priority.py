@@ -9,6 +9,9 @@ seconds each. Questions of 60 tokens, one every few seconds, are asked
 - `one free`: directly, three bare clients write rows: the physical limit of a question that need
   not wait, because its prompt is read beside three answers being written;
 - `full`: directly, four bare clients write rows;
+- `closed`: the same, but one of the rows is closed in the moment of the question: the physical
+  limit of a question that takes a slot, because llama.cpp notices that at its next token and then
+  has begun another one;
 - `reserved`: through a workbench in which jobs leave a slot free for so long after a question
   (WORKBENCH_IDLE_AFTER_CHAT) that the next one finds it;
 - `take over`: through a workbench as it is set by default: the job is on all slots again soon
@@ -23,8 +26,8 @@ questions' own share is the time for which they had a slot; the rest of the fall
 of the free slot costs in one case, and in the other what it takes to Reprocessed what had been
 written of the rows that were closed.
 
-Run: `.venv/bin/python -m bench.batch.priority [--rounds 3] [--questions 8]`. Nothing else should be
-running.
+Run: `.venv/bin/python -m bench.batch.priority [--rounds 3] [--questions 8] [--only SIDE ...]`.
+Nothing else should be running.
 """
 
 import argparse
@@ -36,8 +39,14 @@ import random
 import sqlite3
 import statistics
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+)
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +68,8 @@ ALONE_SECONDS = 24.0
 ROWS = 400
 TTFT_BAR = 1.2
 AGENTS = 32
+BESIDE_A_JOB = ("reserved", "take over", "program")
+SIDES = ("idle", "one free", "full", "closed", *BESIDE_A_JOB, "agents")
 SOMEBODY_ELSE = """
 from django.contrib.auth.models import User
 from apps.core.models import ApiKey
@@ -174,8 +185,11 @@ async def one_every(seconds: float, questions: int, ask: Ask) -> list[Answer]:
 @asynccontextmanager
 async def bare_rows(
     client: httpx2.AsyncClient, base_url: str, width: int, model: str = "any"
-) -> AsyncIterator[None]:
-    """`width` clients write rows like the job's, In order, while the block lasts."""
+) -> AsyncIterator[Callable[[], AbstractContextManager[None]]]:
+    """`width` clients write rows like the job's, In order, while the block lasts.
+
+    Yields what closes one of them for a while.
+    """
     recipe = parse(RECIPE)
     rows = itertools.count()
 
@@ -187,14 +201,29 @@ async def bare_rows(
                     pass
 
     writers = [asyncio.create_task(write()) for _ in range(width)]
+
+    @contextmanager
+    def one_closed() -> Iterator[None]:
+        writers.pop(0).cancel()
+        yield
+        writers.append(asyncio.create_task(write()))
+
     try:
         await asyncio.sleep(SETTLE_SECONDS)
-        yield
+        yield one_closed
     finally:
         for writer in writers:
             writer.cancel()
         await asyncio.gather(*writers, return_exceptions=True)
         await asyncio.sleep(0.5)
+
+
+def closes_one(ask: Ask, one_closed: Callable[[], AbstractContextManager[None]]) -> Ask:
+    async def asking(text: str) -> Answer:
+        with one_closed():
+            return await ask(text)
+
+    return asking
 
 
 class RunningJob:
@@ -284,9 +313,8 @@ async def alone(job: RunningJob) -> float:
 
 
 async def measure(
-    llama: LlamaProcess, stacks: dict[str, Stack], rounds: int, questions: int
+    llama: LlamaProcess, stacks: dict[str, Stack], names: list[str], rounds: int, questions: int
 ) -> None:
-    names = ("idle", "one free", "full", *stacks, "program", "agents")
     sides = {name: Side() for name in names}
     async with AsyncExitStack() as clients:
 
@@ -311,13 +339,18 @@ async def measure(
         agents = await opened(said.split()[-1], **{"X-Workbench-Lane": "batch"})
         await one_every(0, 2, by_program)
         for _ in range(rounds):
-            sides["idle"].answers += await one_every(EVERY_SECONDS, questions, direct)
-            for name, width in (("one free", SLOTS - 1), ("full", SLOTS)):
-                async with bare_rows(server, llama.base_url, width):
-                    sides[name].answers += await one_every(EVERY_SECONDS, questions, direct)
-            async with bare_rows(agents, gateway, AGENTS, model):
-                sides["agents"].answers += await one_every(EVERY_SECONDS, questions, by_program)
-            for name in (*workbenches, "program"):
+            if "idle" in sides:
+                sides["idle"].answers += await one_every(EVERY_SECONDS, questions, direct)
+            widths = {"one free": SLOTS - 1, "full": SLOTS, "closed": SLOTS}
+            for name in (name for name in widths if name in sides):
+                async with bare_rows(server, llama.base_url, widths[name]) as one_closed:
+                    ask = closes_one(direct, one_closed) if name == "closed" else direct
+                    sides[name].answers += await one_every(EVERY_SECONDS, questions, ask)
+            if "agents" in sides:
+                async with bare_rows(agents, gateway, AGENTS, model):
+                    asking = one_every(EVERY_SECONDS, questions, by_program)
+                    sides["agents"].answers += await asking
+            for name in (name for name in BESIDE_A_JOB if name in sides):
                 of_pages = name in workbenches
                 workbench = workbenches[name if of_pages else "take over"]
                 stack = stacks[name if of_pages else "take over"]
@@ -343,12 +376,14 @@ def report(sides: dict[str, Side]) -> None:
             f"{side.ttft(1):9.0f}"
         )
     limit = sides["one free"].ttft(0.95)
-    for name in ("reserved", "take over", "program", "agents"):
+    if "closed" in sides:
+        print(f"closed: p95 / p95 of one free: {sides['closed'].ttft(0.95) / limit:.2f}")
+    for name in (name for name in (*BESIDE_A_JOB, "agents") if name in sides):
         verdict(
             f"{name}: p95 / p95 of one free", sides[name].ttft(0.95) / limit, TTFT_BAR, at_most=True
         )
     print("             job alone, tokens/s  beside questions   fall  questions' share    rest")
-    for name in ("reserved", "take over", "program"):
+    for name in (name for name in BESIDE_A_JOB if name in sides):
         side = sides[name]
         before, after = statistics.mean(side.alone), statistics.mean(side.beside)
         share, fall = statistics.mean(side.shares), 1 - after / before
@@ -356,6 +391,8 @@ def report(sides: dict[str, Side]) -> None:
             f"{name:12} {before:20.1f} {after:17.1f} {fall:6.3f} {share:17.3f} {fall - share:7.3f}"
         )
         verdict(f"{name}: fall beyond their own share", fall - share, COST_BAR, at_most=True)
+    if "reserved" not in sides:
+        return
     kept_free = 1 / SLOTS - statistics.mean(sides["reserved"].shares)
     print(f"The free slot stood idle for {kept_free:.3f} of the slots' time while it was reserved.")
 
@@ -364,6 +401,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--questions", type=int, default=8, help="of each kind in a round")
+    parser.add_argument("--only", nargs="+", choices=SIDES, default=SIDES, metavar="SIDE")
     options = parser.parse_args()
     random.seed(7)
     model = write_model(width=512, layers=8)
@@ -379,7 +417,8 @@ def main() -> None:
         reserving = settings | {"WORKBENCH_IDLE_AFTER_CHAT": str(RESERVED_SECONDS)}
         with Stack(reserving) as reserved, Stack(settings) as default:
             stacks = {"reserved": reserved, "take over": default}
-            asyncio.run(measure(llama, stacks, options.rounds, options.questions))
+            names = [name for name in SIDES if name in {"one free", *options.only}]
+            asyncio.run(measure(llama, stacks, names, options.rounds, options.questions))
 
 
 if __name__ == "__main__":
