@@ -50,7 +50,7 @@ class Stack:
     ) -> None:
         """`env` comes on top; `data` is kept at the end, a folder of our own is not.
 
-        A folder of our own has a database with all tables, unless `has_tables` is false.
+        A folder without a database gets one with all tables, unless `has_tables` is false.
         """
         self._own_data = data is None
         self.data = data or Path(tempfile.mkdtemp(prefix="workbench-"))
@@ -63,8 +63,9 @@ class Stack:
         self.env |= env or {}
         if not self.env.keys() & {"WORKBENCH_EMBED_MODEL", "EMBED_BASE_URL"}:
             self.env["WORKBENCH_EMBED_MODEL"] = str(cached_embedding_model())
-        if self._own_data and has_tables:
+        if has_tables and not (self.data / NAME).exists():
             made = migrated_database(ROOT, cache(), clean_env())
+            self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.copy(made, self.data / NAME)  # as private as it is
         self.url = ""
         self.login_url = ""
