@@ -77,14 +77,22 @@ JOURNEYS = (
     "tests/journeys/",
     "tests/browser/",
 )
-# They take longest. Begun first, they do not keep one process busy when the others have ended.
+# They take longest, 10 to 80 s of CPU each. Begun first, they do not keep one process busy when the
+# others have ended.
 FIRST = (
     *JOURNEYS,
     "tests/embedded/test_up.py",
     "tests/deploy/test_services.py",
+    "tests/backends/test_checks.py",
+    "tests/upgrade/test_upgrade.py",
+    "tests/tuning/doctor/real/",
+    "tests/gateway/batches/",
+    "tests/embedded/test_up_download.py",
+    "tests/classifiers/evaluation/test_evaluate_run.py",
     "tests/faults/",
     "tests/batch/",
     "tests/mcp/",
+    "tests/chat/tools/test_mcp.py",
 )
 
 
