@@ -15,13 +15,9 @@ from apps.servers.pages.fact_rows import FactRow, ModelRow, fact_rows, model_row
 from apps.servers.pages.line import Line, build_line
 from apps.servers.pages.server_snapshot import ServerSnapshot, seconds_since, take_snapshot
 from apps.servers.pages.slots.slot_file_rows import SlotFileSummary, slot_file_rows
-from apps.servers.pages.slots.slot_owner import held_permit
-from apps.servers.pages.slots.slot_view import Occupant, SlotView, slot_views
+from apps.servers.pages.slots.slot_rows import SlotRow, slot_rows
 from apps.servers.pages.status_text import describe, format_duration
 from apps.servers.services import Health, ModelActivity
-
-# Above this, boxes are small squares with a letter, and a list below them has the words.
-MAX_WIDE_BOXES = 12
 
 TONES = {
     "ready": "good",
@@ -31,32 +27,6 @@ TONES = {
     "unauthorized": "bad",
     "stuck": "bad",
 }
-
-
-@dataclass(frozen=True)
-class SlotRow:
-    """The slots of one model, or those that all models of a server share."""
-
-    model: str
-    views: list[SlotView]
-    is_reported: bool
-    """False: only the requests of Workbench itself are known."""
-
-    @property
-    def is_dense(self) -> bool:
-        return len(self.views) > MAX_WIDE_BOXES
-
-    @property
-    def busy(self) -> list[SlotView]:
-        return [view for view in self.views if view.occupant is not Occupant.IDLE]
-
-    @property
-    def legend(self) -> list[tuple[SlotView, int]]:
-        """One view of each kind with its count, for boxes too small for words."""
-        kinds: dict[tuple[Occupant, str], list[SlotView]] = {}
-        for view in self.views:
-            kinds.setdefault((view.occupant, view.owner), []).append(view)
-        return [(alike[0], len(alike)) for alike in kinds.values()]
 
 
 @dataclass(frozen=True)
@@ -94,50 +64,58 @@ class Card:
         )
 
 
-def build_card(
-    server: Server,
-    *,
-    health: Health,
-    occupancies: Mapping[str, Occupancy],
-    slots: Mapping[str, Sequence[SlotStatus]],
-    buckets: Sequence[UsageBucket],
-    activities: Mapping[str, ModelActivity],
-    viewer: User,
-    slot_files: SlotFileSummary | None = None,
-    findings: Sequence[str] = (),
-    model_waits: Sequence[ModelWait] = (),
-) -> Card:
-    """Build the card from what was read.
+@dataclass(frozen=True, kw_only=True)
+class SlotUse:
+    """How the slots of a server are used, now and lately."""
 
-    Args:
-        occupancies: by scope: "" where all models share the slots, else the model's id.
-        slots: the server's report about its slots, by scope.
-        viewer: the user; names of jobs are for their owners and staff.
-        slot_files: of a server that saves slots.
-        findings: what is wrong with it, as sentences.
-        model_waits: who waits for models that it has not loaded.
-    """
-    state = _state(server, health)
+    occupancies: Mapping[str, Occupancy]
+    """By scope: "" where all models share the slots, else the model's id."""
+    slots: Mapping[str, Sequence[SlotStatus]]
+    """The server's report about its slots, by scope."""
+    buckets: Sequence[UsageBucket]
+    model_waits: Sequence[ModelWait]
+    """Who waits for models that it has not loaded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CardFacts:
+    """What was read for the card of one server."""
+
+    health: Health
+    use: SlotUse
+    activities: Mapping[str, ModelActivity]
+    """By model: what is done with it now."""
+    slot_files: SlotFileSummary | None
+    """None: it saves no slots."""
+    findings: Sequence[str]
+    """What is wrong with it, as sentences."""
+
+
+def build_card(server: Server, read: CardFacts, *, viewer: User) -> Card:
+    """Build the card; names of jobs are for their owners and staff."""
+    state = _state(server, read.health)
     reachable = state in {"ready", "stuck", "asleep"}
-    rows = _slot_rows(server, occupancies, slots, viewer) if reachable else []
+    use = read.use
+    rows = slot_rows(server, use.occupancies, use.slots, viewer) if reachable else []
     views = [view for row in rows for view in row.views]
-    snapshot = take_snapshot(server, state, health, views, occupancies, model_waits)
+    now = take_snapshot(server, state, read.health, views, use.occupancies, use.model_waits)
+    files = slot_file_rows(server, read.slot_files) if read.slot_files else []
     return Card(
         server=server,
         state=state,
         tone=TONES.get(state, ""),
-        since=_since(health.since),
-        words=describe(snapshot),
+        since=_since(read.health.since),
+        words=describe(now),
         rows=rows,
-        models=model_rows(server, activities) if reachable else [],
-        facts=fact_rows(server) + (slot_file_rows(server, slot_files) if slot_files else []),
+        models=model_rows(server, read.activities) if reachable else [],
+        facts=fact_rows(server) + files,
         assumptions=capacity.assumptions(server) if reachable else [],
         advice=list(server.facts.advice) if viewer.is_staff else [],
-        findings=list(findings) if reachable else [],
-        charts=charts(buckets, embeds=_only_embeds(server)),
-        series=series(buckets),
+        findings=list(read.findings) if reachable else [],
+        charts=charts(use.buckets, embeds=_only_embeds(server)),
+        series=series(use.buckets),
         downloads=reachable and server.kind == Kind.ROUTER,
-        line=_line(server, reachable, rows, buckets, snapshot),
+        line=_line(server, reachable, rows, use.buckets, now),
     )
 
 
@@ -164,37 +142,6 @@ def _line(
         next_check=snapshot.next_check,
         waiting=snapshot.waiting + sum(one.requests for one in snapshot.model_waits),
     )
-
-
-def _slot_rows(
-    server: Server,
-    occupancies: Mapping[str, Occupancy],
-    slots: Mapping[str, Sequence[SlotStatus]],
-    viewer: User,
-) -> list[SlotRow]:
-    return [
-        _slot_row(server, scope, slots.get(scope, ()), occupancy, viewer)
-        for scope, occupancy in occupancies.items()
-    ]
-
-
-def _slot_row(
-    server: Server,
-    scope: str,
-    slots: Sequence[SlotStatus],
-    occupancy: Occupancy,
-    viewer: User,
-) -> SlotRow:
-    held = [
-        held_permit(entry, viewer)
-        for entry in occupancy.held
-        if server.slot_scope(entry.model) == scope
-    ]
-    shows_slots = server.facts.shows_slots
-    if shows_slots is None:
-        shows_slots = server.kind == Kind.LLAMA_SERVER
-    views = slot_views(slots, held, server.slots_of(scope))
-    return SlotRow(scope, views, bool(slots) or shows_slots)
 
 
 def _only_embeds(server: Server) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from django.contrib.auth.models import User
 
@@ -13,17 +13,17 @@ from apps.runtime.redis import async_redis
 from apps.servers import services
 from apps.servers.facts.slot_status import SlotStatus
 from apps.servers.models import Server, State
-from apps.servers.pages.cards import Card, build_card
+from apps.servers.pages.cards import Card, CardFacts, SlotUse, build_card
 from apps.servers.pages.findings import read_findings
-from apps.servers.pages.slots.slot_file_rows import SlotFileSummary, read_summaries
+from apps.servers.pages.slots.slot_file_rows import read_summaries
 from apps.servers.slots.hold_slot import slot_terms
 
 # Polling /slots faster keeps requests alive at the server whose client is gone.
 ASK_EVERY_MS = 2_000
 REMEMBER_SECONDS = 10
-# Cards that are built at once, for all viewers: each needs a few connections to Redis, and a
+# Servers that are read at once, for all viewers: each needs a few connections to Redis, and a
 # process has a hundred for everything.
-CARDS_AT_ONCE = 8
+SERVERS_AT_ONCE = 8
 MODELS_AT_ONCE = 4
 
 
@@ -31,7 +31,7 @@ async def _none(_: asyncio.Semaphore) -> None:
     """There is nothing to close."""
 
 
-_few_cards = PerLoop(lambda: asyncio.Semaphore(CARDS_AT_ONCE), _none)
+_few_servers = PerLoop(lambda: asyncio.Semaphore(SERVERS_AT_ONCE), _none)
 
 
 async def read_cards(servers: Sequence[Server], *, viewer: User, ask: bool = True) -> list[Card]:
@@ -49,21 +49,28 @@ async def read_cards(servers: Sequence[Server], *, viewer: User, ask: bool = Tru
         in_db(read_summaries, servers),
         in_db(read_findings, servers),
     )
-    cards = await asyncio.gather(
-        *(
-            _card(
-                server,
-                health[server.pk],
-                activities.get(server.pk, {}),
-                slot_files.get(server.pk),
-                findings.get(server.pk, ()),
-                viewer=viewer,
-                ask=ask,
-            )
-            for server in servers
-        )
+    uses = await asyncio.gather(
+        *(_slot_use(server, ask=ask and _is_awake(server, health[server.pk])) for server in servers)
     )
+    cards = [
+        build_card(
+            server,
+            CardFacts(
+                health=health[server.pk],
+                use=use,
+                activities=activities.get(server.pk, {}),
+                slot_files=slot_files.get(server.pk),
+                findings=findings.get(server.pk, ()),
+            ),
+            viewer=viewer,
+        )
+        for server, use in zip(servers, uses, strict=True)
+    ]
     return sorted(cards, key=_place)
+
+
+def _is_awake(server: Server, health: services.Health) -> bool:
+    return health.state == State.READY and not server.facts.sleeping
 
 
 def _place(card: Card) -> tuple[bool, int, str]:
@@ -71,44 +78,27 @@ def _place(card: Card) -> tuple[bool, int, str]:
     return card.state == State.UNREACHABLE, card.line.rank, card.server.name.lower()
 
 
-async def _card(
-    server: Server,
-    health: services.Health,
-    activities: Mapping[str, services.ModelActivity],
-    slot_files: SlotFileSummary | None,
-    findings: Sequence[str],
-    *,
-    viewer: User,
-    ask: bool,
-) -> Card:
+async def _slot_use(server: Server, *, ask: bool) -> SlotUse:
     # A router and llama-swap have slots per model; the others one row for all.
     scopes = server.loaded_models if server.swaps else [""]
-    may_ask = ask and health.state == State.READY and not server.facts.sleeping
     few_models = asyncio.Semaphore(MODELS_AT_ONCE)
 
     async def of_scope(scope: str) -> tuple[permits.Occupancy, list[SlotStatus]]:
         async with few_models:
-            return await permits.read_occupancy(slot_terms(server, scope)), await _slots(
-                server, scope, ask=may_ask
-            )
+            occupancy = await permits.read_occupancy(slot_terms(server, scope))
+            return occupancy, await _slots(server, scope, ask=ask)
 
-    async with _few_cards.get():
+    async with _few_servers.get():
         found, buckets, model_waits = await asyncio.gather(
             asyncio.gather(*map(of_scope, scopes)),
             permits.usage_history(server.pk),
             permits.read_model_waits(server.pk),
         )
-    occupancies, slots = [one for one, _ in found], [one for _, one in found]
-    return build_card(
-        server,
-        health=health,
-        occupancies=dict(zip(scopes, occupancies, strict=True)),
-        slots=dict(zip(scopes, slots, strict=True)),
+    by_scope = dict(zip(scopes, found, strict=True))
+    return SlotUse(
+        occupancies={scope: occupancy for scope, (occupancy, _) in by_scope.items()},
+        slots={scope: slots for scope, (_, slots) in by_scope.items()},
         buckets=buckets,
-        activities=activities,
-        viewer=viewer,
-        slot_files=slot_files,
-        findings=findings,
         model_waits=model_waits,
     )
 
