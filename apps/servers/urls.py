@@ -1,16 +1,16 @@
 from django.urls import path
 
-from apps.servers.pages import views
+from apps.servers.pages.views import actions, defaults, entries, page
 
 app_name = "servers"
 urlpatterns = [
-    path("", views.index, name="index"),
-    path("cards/", views.cards, name="cards"),
-    path("add/", views.add, name="add"),
-    path("test/", views.test, name="test"),
-    path("defaults/", views.defaults, name="defaults"),
-    path("<int:pk>/", views.edit, name="edit"),
-    path("<int:pk>/check/", views.check, name="check"),
-    path("<int:pk>/act/", views.act, name="act"),
-    path("<int:pk>/remove/", views.remove, name="remove"),
+    path("", page.index, name="index"),
+    path("cards/", page.cards, name="cards"),
+    path("add/", entries.add, name="add"),
+    path("test/", entries.test, name="test"),
+    path("defaults/", defaults.defaults, name="defaults"),
+    path("<int:pk>/", entries.edit, name="edit"),
+    path("<int:pk>/check/", actions.check, name="check"),
+    path("<int:pk>/act/", actions.act, name="act"),
+    path("<int:pk>/remove/", entries.remove, name="remove"),
 ]
