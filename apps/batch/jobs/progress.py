@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db.models import Count, Min, Q, QuerySet, Sum
 from django.utils import timezone
 from redis.exceptions import RedisError
 
 from apps.batch import pump_heartbeat
-from apps.batch.jobs.job_servers import servers_wait_reason
+from apps.batch.jobs.job_servers import RATE_WINDOW, servers_wait_reason
 from apps.batch.models import (
     ACTIVE,
     FINISHED,
@@ -25,7 +25,6 @@ from apps.batch.scheduler.concurrency_probe import ProbeResult
 from apps.batch.scheduler.throughput import Point
 from apps.servers.models import Kind
 
-RATE_WINDOW = timedelta(seconds=30)
 ALL_SLOTS = 10_000
 AT_WORK = (BatchServer.State.WORKING, BatchServer.State.WAITING)
 REPORT_CACHED = (Kind.LLAMA_SERVER, Kind.ROUTER, Kind.LLAMA_SWAP)
