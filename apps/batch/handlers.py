@@ -1,7 +1,7 @@
 """The interface of features to the pump: one async function that works on a row."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -79,6 +79,10 @@ class JobContext(Generic[Spec]):
     thinking: ThinkingSupport = NOT_REPORTED
     """The thinking that the model's chat template supports."""
     _cache: dict[Callable[..., Any], Any] = field(default_factory=dict, repr=False)
+
+    def with_spec(self, spec: Spec) -> "JobContext[Spec]":
+        """Return the same for another spec, with nothing computed from the old one."""
+        return replace(self, spec=spec, _cache={})
 
     def cached(self, make: Callable[[Spec], T]) -> T:
         """Return `make(spec)`, computed for the first row and kept for the others."""

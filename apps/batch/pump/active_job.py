@@ -32,10 +32,10 @@ class ActiveJob:
     """Max rows in flight, set by the owner; None: as many as the server has slots."""
     run_row: RunRow
     context: JobContext[Any]
-    row_tokens: int
-    """Max tokens of one request."""
     rows: int
     """Rows in total."""
+    row_tokens: int = 0
+    """Max tokens of one request."""
     spec_hash: str = ""
     """Hash of the stored spec that `context` was built from."""
     lane: Lane = Lane.BATCH
@@ -189,6 +189,14 @@ class ActiveJob:
         self.spent_today = committed if is_new_day else max(self.spent_today, committed)
         self.day = batch.day
 
+    def use_spec(self, handler: Handler, spec: Any) -> None:
+        """Take over what the spec says of rows that start from now on; those in flight go on."""
+        self.context = self.context.with_spec(spec)
+        self.row_tokens = handler.max_row_tokens(spec, self.context.thinking)
+        self.lane = handler.row_lane(spec)
+        self.asks_for_slots = handler.rows_ask_for_slots(spec)
+        self.loses_work = lambda row: handler.row_loses_work(row, spec)
+
     def update_facts(self, server: Server | None) -> None:
         """Take over facts about the model that became known when it was loaded for a row."""
         facts = None if server is None else server.model(self.model)
@@ -236,15 +244,12 @@ def build_job(
         batch.width,
         handler.runner(),
         JobContext(batch.pk, spec, chosen.model, chosen.client, thinking),
-        handler.max_row_tokens(spec, thinking),
         batch.total,
-        spec_hash,
+        spec_hash=spec_hash,
         post_process=post_process,
         needs_post_processing=post_process is not None,
     )
-    job.lane = handler.row_lane(spec)
-    job.asks_for_slots = handler.rows_ask_for_slots(spec)
-    job.loses_work = lambda row: handler.row_loses_work(row, spec)
+    job.use_spec(handler, spec)
     job.shared_request = handler.request_to_share(spec, chosen.model, thinking)
     job.update_limits(batch, server.pk, servers)
     return job

@@ -230,7 +230,7 @@ class ActiveJobs:
         spec = handler.parse(await in_db(reads.spec_of, batch.pk))
         if job.is_home:
             job.post_process = handler.post_processing(batch.pk, spec)
-        job.context = replace(job.context, spec=spec, _cache={})  # rows in flight use the old one
+        job.use_spec(handler, spec)
         job.needs_post_processing = job.post_process is not None
         job.spec_hash = spec_hash
 

@@ -10,12 +10,16 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.batch.handlers import Handler, JobContext
+from apps.batch.handlers import Handler, JobContext, register_handler
 from apps.batch.models import Batch
 from apps.batch.pump.active_job import ActiveJob, build_job
+from apps.batch.pump.active_jobs import ActiveJobs
+from apps.batch.services import update_spec
+from apps.batch.store import leases
 from apps.llm.client import Client
+from apps.runtime.async_db import in_db
 from apps.servers.models import Kind, Server
-from tests.batch.conftest import echo
+from tests.batch.conftest import MakeBatch, echo
 
 
 def job_of(**limits: Any) -> ActiveJob:
@@ -31,6 +35,37 @@ async def test_build_job_takes_what_the_batch_says() -> None:
     job = build_job(batch, "hash", Handler(echo), server)
     assert (job.name, job.model, job.rows, job.weight, job.width) == ("Job 1", "m", 9, 1, 3)
     assert (job.row_tokens, job.needs_post_processing) == (0, False)
+
+
+def tokens_of_spec(spec: dict[str, Any], thinking: object) -> int:
+    return int(spec["max_tokens"])
+
+
+def has_grammar(row: object, spec: dict[str, Any]) -> bool:
+    return bool(spec.get("grammar"))
+
+
+register_handler("tests.measured", Handler(echo, row_tokens=tokens_of_spec, loses_work=has_grammar))
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_spec_that_is_edited_holds_for_the_rows_that_start_from_then_on(
+    make_batch: MakeBatch, server: Server
+) -> None:
+    """Also for what their permits say: rows that share a KV cache must fit into it together."""
+    batch = await in_db(lambda: make_batch(handler="tests.measured", max_tokens=8))
+    lease = await in_db(leases.acquire, server.pk)
+    assert lease is not None
+    jobs = ActiveJobs(lease)
+    (job,) = await jobs.refresh(server, finish=False)
+    assert (job.row_tokens, job.loses_work(None)) == (8, False)
+
+    edited = {"max_tokens": 90, "grammar": "root"}
+    await in_db(lambda: update_spec(batch, lambda spec: {**spec, **edited}))
+    assert await jobs.refresh(server, finish=False) == []
+    assert jobs.find(batch.pk) is job
+    assert (job.row_tokens, job.loses_work(None)) == (90, True)
+    assert job.context.spec["max_tokens"] == 90
 
 
 @pytest.mark.parametrize(
