@@ -4,6 +4,7 @@ import json
 import re
 import threading
 from collections.abc import AsyncIterator, Iterator
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -34,10 +35,23 @@ def caller() -> Iterator[Caller]:
         yield running
 
 
+FOUND: dict[str, Any] = {}
+
+
+async def create_kettle() -> ToolServer:
+    """A server that was asked for its tools: really once, for each time starts a process."""
+    kettle = await in_db(lambda: create_command(**deepcopy(FOUND)))
+    if not FOUND:
+        await discovery.refresh_tools(kettle)
+        assert kettle.error == ""
+        FOUND.update(deepcopy(kettle.check_result()))
+    return kettle
+
+
 @pytest_asyncio.fixture(autouse=True)
 async def kettle(caller: Caller, db: None) -> AsyncIterator[ToolServer]:
     await in_db(create_tool_server, caller)
-    yield await discovery.refresh_tools(await in_db(create_command))
+    yield await create_kettle()
     await sessions.close_all()
 
 
@@ -147,7 +161,7 @@ async def test_another_server_of_that_name_inherits_nothing(
 ) -> None:
     conversation = await open_with(alice_api, kettle__pour="always")
     await kettle.adelete()
-    await discovery.refresh_tools(await in_db(create_command))
+    await create_kettle()
     answer = await ask_in(alice_api, conversation)
     assert await until_waiting(alice_api, answer)
     await alice_api.post(f"/api/v1/answers/{answer}/stop")
