@@ -27,6 +27,7 @@ from apps.generation.rows import preview
 from apps.generation.rows.conversations import last_reply, messages_of
 from apps.generation.views.job_page.job_list import job_list
 from apps.generation.views.jobs import jobs_of
+from apps.generation.views.row_review.row_card import card_of
 
 ROWS_A_PAGE = 25
 FIELDS_SHOWN = 4
@@ -195,6 +196,7 @@ def row(request: HttpRequest, pk: int, index: int) -> HttpResponse:
         "reply": last_reply(spec, item),
         "output": preview.format_json(_as_written(spec, item)),
         "edited": preview.format_json(item.edited),
+        "card": card_of(spec, item, whole=True),
         "before": items.filter(index__lt=index).order_by("-index").only("index").first(),
         "after": items.filter(index__gt=index).order_by("index").only("index").first(),
         "restorable": can_restore(spec, item),
