@@ -31,8 +31,9 @@ from apps.servers import services as llm
 from apps.servers.models import State
 from apps.servers.services import RetryPolicy, hold_slot
 
-# Slots and context of a server seldom change; asking costs the first token some milliseconds.
-FACTS_AGE = timedelta(minutes=1)
+# Slots and context of a server seldom change, and asking makes the first token wait. The samples of
+# monitoring ask often enough that no question has to.
+FACTS_AGE = timedelta(minutes=3)
 TOO_MANY_ROUNDS = "tool_rounds"  # the finish_reason of an answer that kept calling tools
 
 # llama.cpp ends a thought within its next tokens. A server that says so and thinks on has not.
