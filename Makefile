@@ -8,6 +8,9 @@ AT_ONCE ?= 3
 # Packages are installed uncompiled: were they never kept, each process would compile 2,000 modules
 # at each start, in 3 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
+# Each process of the tests would start as many threads of its own: a sixth more CPU for trainings.
+test test-postgres test-pythons: export OMP_NUM_THREADS = 1
+test test-postgres test-pythons: export OPENBLAS_NUM_THREADS = 1
 
 help:  ## Show this list
 	@grep -E '^[a-z-]+: .*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
