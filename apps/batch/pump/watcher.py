@@ -158,17 +158,17 @@ class Watcher:
             last = now
             try:
                 await self._follow_changes()
+                if time.monotonic() - checked >= CHECK_EVERY_SECONDS and not state.blocked_by:
+                    checked = time.monotonic()
+                    await self._server_check.check()
+                for job in state.jobs:
+                    job.exhausted = False  # the time of a waiting row may have come
+                state.breaker.record_quiet_second()
+                if state.shown_reason and state.breaker.is_trusted and not state.blocked_by:
+                    await self._server_check.set_wait_reason("")
             except OperationalError as error:
                 log.warning("The database is busy: %s", error)
                 continue
-            if time.monotonic() - checked >= CHECK_EVERY_SECONDS and not state.blocked_by:
-                checked = time.monotonic()
-                await self._server_check.check()
-            for job in state.jobs:
-                job.exhausted = False  # the time of a waiting row may have come
-            state.breaker.record_quiet_second()
-            if state.shown_reason and state.breaker.is_trusted and not state.blocked_by:
-                await self._server_check.set_wait_reason("")
             self._post_processor.start(group)
             self._job_servers.start_checks(group)
             state.wake_dispatcher.set()

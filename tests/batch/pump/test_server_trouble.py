@@ -153,6 +153,30 @@ async def test_a_model_that_cannot_run_pauses_its_job_at_once(
     assert trouble.asked <= 4  # those that were in flight already
 
 
+async def test_a_locked_database_at_a_check_of_the_server_ends_no_pump(
+    make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = 0
+    check = watcher.ServerCheck.check
+
+    async def locked_once(self: watcher.ServerCheck, **age: Any) -> None:
+        nonlocal checks
+        checks += 1
+        if checks == 2:
+            raise OperationalError("database is locked")
+        await check(self, **age)
+
+    monkeypatch.setattr(watcher.ServerCheck, "check", locked_once)
+    monkeypatch.setattr(watcher, "CHECK_EVERY_SECONDS", 0)
+    trouble.gate = asyncio.Event()
+    batch = await sync_to_async(make_batch)(5, handler="tests.troubled")
+    working = asyncio.create_task(run_until_done(server))
+    await until_stored(lambda: checks > 2)
+    trouble.gate.set()
+    assert await working is False
+    assert await batch.items.filter(status=ItemStatus.ACCEPTED).acount() == 5
+
+
 @pytest.mark.parametrize("hiccup", [RedisConnectionError("away"), OperationalError("locked")])
 async def test_a_hiccup_while_an_error_is_noted_fails_no_row(
     make_batch: MakeBatch, server: Server, monkeypatch: pytest.MonkeyPatch, hiccup: Exception
