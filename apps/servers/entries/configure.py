@@ -1,6 +1,7 @@
 """Writes the model servers that the settings name into the database."""
 
 from dataclasses import dataclass, replace
+from itertools import chain, count
 
 from django.conf import settings
 from django.db import transaction
@@ -61,12 +62,19 @@ def _is_same_server(one: _Entry, other: _Entry) -> bool:
 
 
 def _stored(name: str) -> Server | None:
-    return Server.objects.filter(from_settings=True, name=name).first()
+    numbered = rf"^{name}( \d+)?$"
+    return Server.objects.filter(from_settings=True, name__regex=numbered).first()
+
+
+def _free_name(name: str) -> str:
+    """Return the name, numbered where an entry of a person has it."""
+    names = chain([name], (f"{name} {number}" for number in count(2)))
+    return next(one for one in names if not Server.objects.filter(name=one).exists())
 
 
 def _configure(entry: _Entry) -> Server:
     stored = _stored(entry.name)
-    server = stored or Server(from_settings=True, name=entry.name)
+    server = stored or Server(from_settings=True, name=_free_name(entry.name))
     if server.base_url != (base_url := normalised_base_url(entry.base_url)):
         server.base_url, server.kv_unified = base_url, None
     server.set_key(entry.key)

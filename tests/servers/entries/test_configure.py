@@ -91,3 +91,13 @@ def test_a_default_for_embeddings_that_a_person_chose_stays(settings: Settings) 
     configure(settings, "http://127.0.0.1:1", "http://127.0.0.1:1")
     configure(settings, "http://127.0.0.1:1", "http://127.0.0.1:2")
     assert default_target(Use.EMBEDDINGS).server == mine
+
+
+def test_an_entry_of_a_person_keeps_its_name(settings: Settings) -> None:
+    mine = Server.objects.create(name="Chat server", base_url="http://127.0.0.1:9/v1")
+    for _ in range(2):
+        configure(settings, "http://127.0.0.1:1")
+        named = Server.objects.get(from_settings=True)
+        assert (named.name, named.base_url) == ("Chat server 2", "http://127.0.0.1:1/v1")
+    mine.refresh_from_db()
+    assert mine.base_url == "http://127.0.0.1:9/v1"
