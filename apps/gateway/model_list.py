@@ -45,7 +45,7 @@ def model_entries(
         own: the models of the workbench itself, which come before others of the same name.
     """
     entries = {model.id: _own_entry(model) for model in own if may_use_own(key, model)}
-    addresses = {(model.id, server.base_url) for server in servers for model in server.model_facts}
+    addresses = {(model.id, server.address) for server in servers for model in server.model_facts}
     counts = Counter([*(model.id for model in own), *(name for name, _ in addresses)])
     for server in servers:
         for model in server.model_facts:

@@ -147,7 +147,7 @@ def having(servers: list[Server], name: str) -> list[Target]:
     found: dict[str, Target] = {}
     for server in servers:
         if model := server.model(name):
-            found.setdefault(server.base_url, Target(server, model.id))
+            found.setdefault(server.address, Target(server, model.id))
     return [*found.values()] or [
         Target(server, model.id)
         for server in servers
