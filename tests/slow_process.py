@@ -42,16 +42,22 @@ def slow(pid: int, *, group: bool) -> None:
     def is_over(seconds: float) -> bool:
         return bool(select.select([sys.stdin], [], [], seconds)[0])
 
-    rest, over = RESTS * RUNS, False
-    with suppress(ProcessLookupError):
-        while not over:
-            send(pid, signal.SIGSTOP)
-            os.write(1, b".")
-            over = is_over(rest)
+    rest = RESTS * RUNS
+    try:
+        send(pid, signal.SIGSTOP)
+        os.write(1, b".")  # once: nobody reads any more when it is over
+        while not is_over(rest):
             began = time.monotonic()
             send(pid, signal.SIGCONT)
-            over = over or is_over(RUNS)
+            if is_over(RUNS):
+                return
+            send(pid, signal.SIGSTOP)
             rest = RESTS * (time.monotonic() - began)
+    except ProcessLookupError:
+        pass
+    finally:
+        with suppress(ProcessLookupError):
+            send(pid, signal.SIGCONT)
 
 
 if __name__ == "__main__":
