@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from tests import slow_process
@@ -20,8 +21,7 @@ def waiting() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def is_stopped(pid: int) -> bool:
-    shown = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, check=True)
-    return shown.stdout.startswith(b"T")
+    return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
 
 
 @pytest.mark.parametrize("group", [False, True])
