@@ -6,6 +6,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
@@ -140,6 +141,7 @@ def known_default(use: Use) -> Target:
 def forget_defaults(**_: object) -> None:
     """Read the defaults again: one of them, or a server, was changed here."""
     _known.clear()
+    transaction.on_commit(_known.clear)  # others read what was there before until then
 
 
 def choose_target(server: Server, model: str = "", use: Use | None = None) -> Target:

@@ -1,7 +1,7 @@
 """The model that a request gets where nothing was chosen, and the slots it may use."""
 
 import pytest
-from pytest_django import DjangoAssertNumQueries, Settings
+from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks, Settings
 
 from apps.servers import targets
 from apps.servers.errors import NoServer
@@ -137,6 +137,21 @@ def test_a_known_default_asks_no_database_and_follows_what_this_process_changes(
     assert known_default(Use.CHAT).model == "big"
     first.delete()
     with pytest.raises(NoServer):
+        known_default(Use.CHAT)
+
+
+@pytest.mark.django_db
+def test_a_default_that_is_read_before_a_change_is_committed_is_not_kept(
+    django_assert_num_queries: DjangoAssertNumQueries,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(targets, "KNOWN_SECONDS", 60)
+    first = Server.objects.create(name="first", base_url="http://127.0.0.1:1/v1")
+    with django_capture_on_commit_callbacks(execute=True):
+        set_default(first, Use.CHAT, "small")
+        known_default(Use.CHAT)  # as another thread would, which sees no change yet
+    with django_assert_num_queries(1):
         known_default(Use.CHAT)
 
 

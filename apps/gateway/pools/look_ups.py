@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from django.db import Error
+from django.db import Error, transaction
 from django.db.models.signals import post_delete, post_save
 from django.dispatch import receiver
 
@@ -54,6 +54,10 @@ class _Known:
     changes: int = 0
     """Counts what was changed here."""
 
+    def forget(self) -> None:
+        self.until = 0.0
+        self.changes += 1
+
 
 _known = _Known()
 
@@ -75,8 +79,8 @@ def read_servers() -> list[Server]:
 @receiver([post_save, post_delete], sender=Server)
 def forget_servers(**_: object) -> None:
     """Read the servers again: one was changed here."""
-    _known.until = 0.0
-    _known.changes += 1
+    _known.forget()
+    transaction.on_commit(_known.forget)  # others read what was there before until then
 
 
 # --- Ahead of requests ----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import httpx2
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from apps.core.models import ApiKey
@@ -78,3 +79,10 @@ async def test_a_program_that_no_longer_asks_is_not_looked_up(
 
     await until(has_ended)
     await ahead.close()
+
+
+def test_servers_that_are_read_before_a_change_is_committed_are_not_kept(server: Server) -> None:
+    with transaction.atomic():
+        server.save()
+        look_ups.read_servers()  # as another thread would, which sees no change yet
+    assert look_ups.known_servers() is None
