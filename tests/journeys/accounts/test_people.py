@@ -46,6 +46,16 @@ def test_an_invited_person_chats_and_sees_only_what_is_theirs(
     assert len(buttons) == 3
     assert max(buttons) - min(buttons) < 1, "the buttons of the doors stand on one line"
 
+    wide = dana.viewport_size
+    assert wide is not None
+    for path in ("/chat/", "/generate/"):
+        dana.goto(path)
+        begin = dana.locator(".list-begin")
+        expect(begin).to_be_hidden()  # the page beside the list has such a button
+        dana.set_viewport_size({"width": 390, "height": 844})
+        expect(begin).to_be_visible()
+        dana.set_viewport_size(wide)
+
     ask(page, "What is a slot of the model server?")
     ask(dana, "How do I label my tickets?")
     for who, other in ((page, "tickets"), (dana, "model server")):
