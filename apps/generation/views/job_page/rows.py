@@ -128,8 +128,10 @@ def _segments(
     ]
     if counts[ItemStatus.FAILED]:
         shown.insert(3, (ItemStatus.FAILED, "Failed", counts[ItemStatus.FAILED]))
+    # A table that was opened while the job ran stays in its order when the job ends.
+    name_chosen = first if chosen.name in {ALL, NEWEST} else chosen.name
     return [
-        (chosen.query(status=name, code=""), label, rows, name == chosen.name)
+        (chosen.query(status=name, code=""), label, rows, name == name_chosen)
         for name, label, rows in shown
     ]
 

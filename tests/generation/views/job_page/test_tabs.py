@@ -32,6 +32,17 @@ def test_a_job_opens_where_it_is_most_useful(
     assert answer.context["tab"] == tab
 
 
+@pytest.mark.parametrize("status", ["running", "done"])
+@pytest.mark.parametrize("query", ["", "?status=newest", "?status=all"])
+def test_all_rows_are_marked_as_chosen_in_either_order(
+    browser: Client, job: Job, status: str, query: str
+) -> None:
+    """A table that was opened while the job ran keeps its order when the job ends."""
+    Batch.objects.update(status=status)
+    answer: Any = browser.get(f"/generate/{job.pk}/rows/{query}")
+    assert [label for _, label, _, chosen in answer.context["segments"] if chosen] == ["All"]
+
+
 def test_a_job_without_a_row_is_failed_and_shows_its_rows(browser: Client, job: Job) -> None:
     Batch.objects.update(status="done")
     job.batch.items.update(status="rejected", code="length")
