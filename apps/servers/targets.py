@@ -136,12 +136,17 @@ def known_default(use: Use) -> Target:
     return replace(target, server=copy(target.server))  # a request may change what it gets
 
 
+def forget_defaults() -> None:
+    """Read the defaults again."""
+    _known.clear()
+
+
 @receiver([post_save, post_delete, servers_updated], sender=Server)
 @receiver([post_save, post_delete], sender=DefaultServer)
-def forget_defaults(**_: object) -> None:
+def forget_changed_defaults(**_: object) -> None:
     """Read the defaults again: one of them, or a server, was changed here."""
-    _known.clear()
-    transaction.on_commit(_known.clear)  # others read what was there before until then
+    forget_defaults()
+    transaction.on_commit(forget_defaults)  # others read what was there before until then
 
 
 def choose_target(server: Server, model: str = "", use: Use | None = None) -> Target:

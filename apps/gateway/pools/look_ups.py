@@ -54,10 +54,6 @@ class _Known:
     changes: int = 0
     """Counts what was changed here."""
 
-    def forget(self) -> None:
-        self.until = 0.0
-        self.changes += 1
-
 
 _known = _Known()
 
@@ -76,11 +72,17 @@ def read_servers() -> list[Server]:
     return servers
 
 
+def forget_servers() -> None:
+    """Read the servers again."""
+    _known.until = 0.0
+    _known.changes += 1
+
+
 @receiver([post_save, post_delete], sender=Server)
-def forget_servers(**_: object) -> None:
+def forget_changed_servers(**_: object) -> None:
     """Read the servers again: one was changed here."""
-    _known.forget()
-    transaction.on_commit(_known.forget)  # others read what was there before until then
+    forget_servers()
+    transaction.on_commit(forget_servers)  # others read what was there before until then
 
 
 # --- Ahead of requests ----------------------------------------------------------------------------
