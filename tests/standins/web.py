@@ -16,6 +16,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Transform = Callable[[bytes], bytes]
 
+# llama-server closes a connection after five. The real proxies ask again where they meet that.
+IDLE_SECONDS = 4.0
+
 
 @dataclass
 class Request:
@@ -174,7 +177,8 @@ class App:
 
     def _opened(self, request: Request, how: Forward) -> "_Opened":
         if self._client is None:
-            self._client = httpx2.AsyncClient(timeout=None)
+            limits = httpx2.Limits(keepalive_expiry=IDLE_SECONDS)
+            self._client = httpx2.AsyncClient(timeout=None, limits=limits)
         embeds = how.model is not None and how.model.embeddings and self.config.embeddings_upstream
         root = self.config.embeddings_upstream if embeds else self.config.upstream
         key = self.config.embeddings_key if embeds else self.config.upstream_key
