@@ -34,7 +34,10 @@ def test_messy_file_to_clean_labels(page: Page, messy: Path) -> None:
     expect(page.get_by_label("Use of Art")).to_have_value("label")
     page.get_by_label("Use of Unterart").select_option("label2")
     expect(page.get_by_text("label joined as “Art / Unterart”")).to_be_visible()
-    page.get_by_label("Use of id").select_option("ignore")
+    with page.expect_response(re.compile("/datasets/uploads/")):
+        page.get_by_label("Use of id").select_option("ignore")
+    # The layout is swapped then, and the row that has the focus with it.
+    expect(page.locator(".htmx-request, .htmx-swapping, .htmx-settling")).to_have_count(0)
     page.get_by_label("Suspicious only").check()
     page.keyboard.press("j")
     expect(page.locator(".import-table tr:focus")).to_contain_text("No label, left out")
